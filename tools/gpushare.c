@@ -4,8 +4,6 @@
  * Owns the list of verbs (one row each in tool.h), --help and --version. Output that cannot be
  * written is a failure of every verb.
  */
-#include <errno.h>
-#include <stdio.h>
 
 #include "cli/environment.h"
 #include "cli/tool.h"

@@ -7,17 +7,23 @@
  * checked.
  *
  * The tool is an ordinary program: it uses stdio and malloc, and ends with a message when memory
- * runs out. What nearly every file of it needs of the standard library comes with this header:
- * <stdlib.h>, <string.h>, and the types.
+ * runs out. What nearly every file of it needs of the system comes with this header, so a file that
+ * includes it names none of these again.
  */
 #pragma once
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The verbs, in the order of the help. */
 #define GPS_VERBS(ROW)                                                                             \

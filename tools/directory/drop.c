@@ -1,6 +1,4 @@
 /* drop.c - `gpushare drop`: has the keeper forget a region. */
-#include <errno.h>
-#include <stdio.h>
 
 #include "cli/printable.h"
 #include "cli/term.h"

@@ -1,8 +1,6 @@
 #include "find_process.h"
 
 #include <dirent.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "cli/tool.h"

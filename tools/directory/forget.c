@@ -1,9 +1,6 @@
 /*
  * forget.c - `gpushare forget`: lets allocations be merged again that were excluded, or suspected.
  */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "cli/printable.h"
 #include "cli/table.h"

@@ -1,6 +1,4 @@
 /* gc.c - `gpushare gc`: removes the files of dead processes from the published directory. */
-#include <errno.h>
-#include <stdio.h>
 
 #include "cli/printable.h"
 #include "cli/term.h"

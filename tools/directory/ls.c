@@ -4,8 +4,6 @@
  * People get a table, and scripts an array. Regions that no process can use any more (tombstones,
  * regions of dead processes) are left out unless they are asked for.
  */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "cli/table.h"
 #include "cli/tool.h"

@@ -4,9 +4,7 @@
  * The order is a file beside the process's own (directory/orders.h). Its merger looks once a second
  * and publishes what it has seen, for which this waits.
  */
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "directory/orders.h"

@@ -5,10 +5,7 @@
  * as the beginning of a region's id, else as the name of a program. All matches are shown, as of
  * one pid in two pid namespaces; dead and freed ones only where nothing else matches.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "accounting.h"
 #include "cli/table.h"

@@ -1,12 +1,7 @@
 #include "view.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/environment.h"
 #include "cli/printable.h"

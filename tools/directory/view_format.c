@@ -1,7 +1,5 @@
 #include "view_format.h"
 
-#include <inttypes.h>
-
 #include "cli/tool.h"
 #include "config/value.h"
 #include "util/clock.h"

@@ -5,8 +5,6 @@
  */
 #include "doctor.h"
 
-#include <stdio.h>
-
 #include "cli/json_tree.h"
 #include "cli/term.h"
 #include "cli/tool.h"

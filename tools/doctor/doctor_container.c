@@ -6,9 +6,7 @@
  */
 #include <glob.h>
 #include <mntent.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "directory/processes.h"

@@ -1,10 +1,7 @@
 /* doctor_directory.c - checks that the published directory can be made and used, and has room. */
-#include <errno.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "cli/environment.h"
 #include "cli/printable.h"

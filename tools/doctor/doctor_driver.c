@@ -2,7 +2,6 @@
  * doctor_driver.c - checks that CUDA's driver, or HIP's runtime, answers, and that CUDA's GPUs can
  * be shared.
  */
-#include <stdio.h>
 
 #include "cli/printable.h"
 #include "cli/tool.h"

@@ -1,10 +1,4 @@
 /* doctor_keeper.c - checks that a keeper for regions of backing = vmm runs, or can be started. */
-#include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cli/tool.h"
 #include "directory/lease.h"

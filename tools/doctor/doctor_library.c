@@ -2,12 +2,8 @@
  * doctor_library.c - checks that the library loads, lists other preloaded libraries, and judges a
  * command.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <gnu/libc-version.h>
-#include <stdio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "doctor.h"

@@ -1,11 +1,6 @@
 /* doctor_platform.c - checks /proc, WSL, MIG, MPS, limits and the configuration. */
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <limits.h>
-#include <stdio.h>
 #include <sys/inotify.h>
-#include <unistd.h>
 
 #include "cli/environment.h"
 #include "cli/tool.h"

@@ -1,6 +1,4 @@
 /* doctor_process.c - says which runtime a process uses, and whether it has the library for it. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "cli/tool.h"
 #include "directory/record.h"

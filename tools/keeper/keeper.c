@@ -4,15 +4,12 @@
  *
  * Programs start a keeper by themselves (--on-demand). It ends when there is nothing to keep.
  */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "config/config.h"

@@ -13,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "directory/orphans.h"

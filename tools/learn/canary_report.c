@@ -1,7 +1,5 @@
 #include "canary_report.h"
 
-#include <inttypes.h>
-
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/tool.h"

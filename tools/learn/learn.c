@@ -7,12 +7,9 @@
  * Where nothing else is said, two are run. If one of them fails, or finds too little memory, the
  * other alone is judged; if both find too little, one is run again, alone.
  */
-#include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "canary_report.h"
 #include "cli/output.h"

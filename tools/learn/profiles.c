@@ -1,8 +1,6 @@
 /* profiles.c - reads and judges the reports of processes that learn, and makes rules of them. */
 #include "profiles.h"
 
-#include <inttypes.h>
-
 #include "cli/printable.h"
 #include "cli/string_map.h"
 #include "cli/table.h"

@@ -1,8 +1,6 @@
 #include "follow.h"
 
-#include <errno.h>
 #include <glob.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "cli/tool.h"

@@ -2,7 +2,6 @@
 #include "logs.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -1,8 +1,5 @@
 /* check.c - `gpushare check`: checks a configuration, and prints its options and rules. */
-#include <errno.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/printable.h"
 #include "cli/term.h"

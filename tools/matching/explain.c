@@ -5,8 +5,6 @@
  * The rules are followed as with `gpushare run`, for only then is it known what becomes of a match.
  */
 #include <dirent.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "cli/environment.h"
 #include "cli/output.h"

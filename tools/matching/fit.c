@@ -5,8 +5,6 @@
  */
 #include "fit.h"
 
-#include <inttypes.h>
-
 #include "cli/json_tree.h"
 #include "cli/printable.h"
 #include "cli/table.h"

@@ -2,11 +2,8 @@
  * pair.c - `gpushare pair`: runs two programs beside each other, without rules, and says which of
  * their allocations fit together; with frames once more, with the rules, to count a frame's waits.
  */
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/json_tree.h"
 #include "cli/output.h"

@@ -1,7 +1,6 @@
 #include "explain_finding.h"
 
 #include <ctype.h>
-#include <stdio.h>
 
 #include "cli/table.h"
 #include "cli/tool.h"

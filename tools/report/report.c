@@ -2,10 +2,9 @@
  * report.c - `gpushare report`: makes one report of the logs of many processes; and what `report`
  * has in common with `audit`.
  */
-#include <errno.h>
 
-#include "cli/tool.h"
 #include "report.h"
+#include "cli/tool.h"
 #include "symbols/user_frame.h"
 
 enum {

@@ -5,9 +5,6 @@
  * known. tests/tool/sarif.schema.json has the part of the standard that is used.
  */
 #include <ctype.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <unistd.h>
 
 #include "cli/json_tree.h"
 #include "cli/tool.h"

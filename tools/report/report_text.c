@@ -3,7 +3,6 @@
  * (shim/log/format_text.c).
  */
 #include <ctype.h>
-#include <inttypes.h>
 
 #include "cli/printable.h"
 #include "cli/table.h"

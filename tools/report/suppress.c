@@ -6,8 +6,6 @@
  */
 #include "suppress.h"
 
-#include <errno.h>
-
 #include "cli/string_map.h"
 #include "cli/term.h"
 #include "cli/tool.h"

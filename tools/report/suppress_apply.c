@@ -2,7 +2,6 @@
  * suppress_apply.c - marks the findings of a report that a suppression matches, and writes a
  * suppression for each of the others.
  */
-#include <inttypes.h>
 
 #include "cli/tool.h"
 #include "suppress.h"

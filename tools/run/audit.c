@@ -4,7 +4,6 @@
  * The whole command line is checked before the command starts, for the command may run for days.
  */
 #include <signal.h>
-#include <stdio.h>
 
 #include "audit_logs.h"
 #include "cli/output.h"

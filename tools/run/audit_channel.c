@@ -1,12 +1,9 @@
 #include "audit_channel.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "launch.h"

@@ -1,9 +1,6 @@
 #include "audit_logs.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/temporary.h"
 #include "cli/tool.h"

@@ -7,10 +7,7 @@
  * must exist when a container starts, so the directory is made, with the ld.so.preload in it.
  */
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/json_tree.h"
 #include "cli/output.h"

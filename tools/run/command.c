@@ -5,19 +5,14 @@
  */
 #include "command.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "descendants.h"

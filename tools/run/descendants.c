@@ -1,10 +1,6 @@
 #include "descendants.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "process/program.h"

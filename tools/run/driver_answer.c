@@ -1,13 +1,9 @@
 #include "driver_answer.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/printable.h"
 #include "cli/tool.h"

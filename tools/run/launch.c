@@ -1,9 +1,6 @@
 #include "launch.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "cli/environment.h"
 #include "cli/tool.h"

@@ -1,7 +1,5 @@
 #include "loaded.h"
 
-#include <unistd.h>
-
 #include "cli/tool.h"
 #include "descendants.h"
 

@@ -4,7 +4,6 @@
  * The command replaces this process, so signals and exit status are its own. In a container it is a
  * child, with a pid of its own.
  */
-#include <unistd.h>
 
 #include "cli/environment.h"
 #include "cli/tool.h"

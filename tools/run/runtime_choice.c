@@ -1,7 +1,5 @@
 #include "vendor.h"
 
-#include <unistd.h>
-
 #include "cli/tool.h"
 #include "preload.h"
 

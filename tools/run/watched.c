@@ -1,11 +1,8 @@
 #include "watched.h"
 
 #include <dlfcn.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/inotify.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "descendants.h"

@@ -1,7 +1,6 @@
 #include "selftest.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 
 #include "cli/tool.h"
 #include "run/driver_answer.h"

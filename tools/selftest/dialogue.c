@@ -1,12 +1,9 @@
 #include "selftest.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "run/driver_answer.h"

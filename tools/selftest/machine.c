@@ -2,12 +2,8 @@
 
 #include <ctype.h>
 #include <gnu/libc-version.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/tool.h"
 #include "util/procfs.h"

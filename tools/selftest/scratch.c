@@ -1,14 +1,10 @@
 #include "selftest.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/temporary.h"
 #include "cli/tool.h"

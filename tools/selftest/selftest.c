@@ -7,8 +7,6 @@
 #include "selftest.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "cli/json_tree.h"
 #include "cli/term.h"

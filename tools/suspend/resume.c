@@ -4,7 +4,6 @@
  * It ends every state in which `suspend` may have left a process, also if that tool was killed. The
  * driver loses a process for good that it restores without room, so the bytes are counted first.
  */
-#include <stdio.h>
 
 #include "cli/tool.h"
 #include "room.h"

@@ -9,8 +9,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "cli/printable.h"
 #include "cli/tool.h"

@@ -1,9 +1,6 @@
 /* target.h - the processes that `suspend` and `resume` are about, and orders to them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "checkpoint.h"
 #include "cli/tool.h"
 #include "directory/room_lock.h"

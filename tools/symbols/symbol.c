@@ -9,11 +9,8 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
-#include <inttypes.h>
 #include <libiberty/demangle.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/string_map.h"
 #include "cli/tool.h"

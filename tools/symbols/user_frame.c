@@ -2,7 +2,6 @@
 #include "user_frame.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <xxhash.h>
 
 #include "cli/tool.h"

@@ -1,6 +1,5 @@
 /* event_stream.c - `gpushare events`: prints the events of all processes, one line each, as they
  * come. */
-#include <stdio.h>
 #include <time.h>
 
 #include "cli/tool.h"

@@ -1,7 +1,5 @@
 #include "history.h"
 
-#include <inttypes.h>
-
 #include "cli/string_map.h"
 #include "cli/tool.h"
 

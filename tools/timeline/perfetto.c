@@ -4,7 +4,6 @@
  * A use of a region is an asynchronous event, for the uses of one process may overlap in any way. A
  * flow needs a slice at either end, which is one of a microsecond.
  */
-#include <inttypes.h>
 
 #include "cli/json_tree.h"
 #include "cli/tool.h"

@@ -2,9 +2,6 @@
  * processes. */
 #include "timeline.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include "cli/output.h"
 #include "cli/term.h"
 #include "cli/tool.h"

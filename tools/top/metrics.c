@@ -10,11 +10,7 @@
  * The new file is written beside the old one, and then replaces it. A reader sees one of them
  * whole.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/tool.h"

@@ -11,7 +11,6 @@
 #include <locale.h>
 #include <poll.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/printable.h"
 #include "cli/tool.h"

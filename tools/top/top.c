@@ -1,5 +1,4 @@
 /* top.c - `gpushare top`: who uses how much GPU memory, as it changes. */
-#include <stdio.h>
 #include <time.h>
 
 #include "cli/tool.h"

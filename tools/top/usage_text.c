@@ -1,9 +1,5 @@
 #include "usage_text.h"
 
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
-
 #include "cli/tool.h"
 #include "directory/view_format.h"
 
