@@ -91,8 +91,7 @@ struct gps_place gps_at(uint64_t address) {
     return at;
 }
 
-/* The size is the program's: a rule has allocated more than the program asked for, or a handle
- * opens a whole block. */
+/* The size is the program's: a rule may have allocated more, and a handle opens a whole block. */
 struct gps_place gps_at_base(uint64_t address, uint64_t base) {
     struct gps_place at = gps_at(address);
     struct gps_alloc alloc;

@@ -134,8 +134,7 @@ static int context_end(struct ending ending) {
     return gps_teardown_context(ending.context, surely, end_by_driver, &ending);
 }
 
-/* Waits for the work of the green context, whose state cannot be read afterwards: entering it then
- * kills the process. */
+/* Waits for the green context's work: entering the context afterwards kills the process. */
 int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy) {
     struct gps_scope scope;
     int device = 0;

@@ -17,8 +17,7 @@ void gps_context_peer_enabled(uint64_t peer);
 /* The driver's call. `which` is a context or a device. */
 typedef int gps_context_end_fn(uint64_t which);
 
-/* How the program ends a context, or its primary one on a device. The last of several uses
- * ends it. */
+/* How the program ends a context, or a device's primary one, which its last use ends. */
 enum gps_context_ending {
     GPS_CONTEXT_DESTROY,
     GPS_CONTEXT_DETACH,

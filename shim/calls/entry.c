@@ -16,8 +16,7 @@ bool gps_entry_slowly(gps_attach_fn *attach) {
 }
 
 /* Whether the call may begin now; else it is ended. Its frame is noted before the phase is read. A
- * suspension sets the phase, then reads the frames (gps_calls_await): so one of the two sees the
- * other. */
+ * suspension sets the phase, then reads the frames: so one of the two sees the other. */
 static bool call_may_begin(struct gps_counted_call *call) {
     gps_call_begin(call);
     if (call->before || gps_process_phase() != GPS_PHASE_SUSPENDED)

@@ -3,8 +3,7 @@
  *
  * A wrapper calls gps_entry_begin first: whether gpushare acts on this call at all. In a process
  * that has begun that takes two loads. Every other phase goes through gps_entry_slowly, so a phase
- * in which calls have to wait needs no other place. Any thread may call the functions, and none
- * needs a scope.
+ * in which calls have to wait needs no other place. Any thread; no scope.
  */
 #pragma once
 
@@ -15,8 +14,7 @@
 #include "stack/module.h"
 
 /* The process's first call attaches to the driver and begins. A call that comes while the process
- * is in _exit does not return.
- */
+ * is in _exit does not return. */
 bool gps_entry_slowly(gps_attach_fn *attach);
 
 /* `slowly` is the front end's: gps_entry_slowly with its way to attach. */
@@ -26,9 +24,8 @@ static inline bool gps_entry_begin(bool (*slowly)(void)) {
            ((phase <= GPS_PHASE_SUSPENDED || phase == GPS_PHASE_LEAVING) && slowly());
 }
 
-/* The same for a call that `suspend` waits for: its end is gps_call_end. While the process is
- * suspended it waits here, with the program's signals let in, unless it is part of a call that is
- * under way. */
+/* The same for a call that `suspend` waits for: its end is gps_call_end. In a suspended process it
+ * waits here, with the program's signals let in, unless it is part of a call under way. */
 bool gps_entry_enter_slowly(bool (*slowly)(void), struct gps_counted_call *call);
 static inline bool gps_entry_enter(bool (*slowly)(void), struct gps_counted_call *call) {
     call->slot = NULL;
@@ -41,16 +38,14 @@ static inline bool gps_entry_enter(bool (*slowly)(void), struct gps_counted_call
  * not return either. */
 void gps_entry_refused(int code);
 
-/* The runtime itself has answered that it is not initialized: it knows by itself that it does not
- * work in a forked child. */
+/* The runtime has answered that it is not initialized: it knows that it fails in a forked child. */
 void gps_entry_not_initialized(bool (*slowly)(void));
 
 /* The runtime has refused a free because the driver has shut down. */
 void gps_entry_freed_late(bool (*slowly)(void), uint64_t pointer);
 
 /* The first: an IPC call gives the runtime no place for its result. The second: the runtime has
- * refused such a call without the driver. `closed`: the address that the call was to close, or
- * 0. */
+ * refused one without the driver. `closed`: what it was to close, or 0. */
 bool gps_entry_no_output(bool (*slowly)(void)); /* whether it was reported */
 void gps_entry_refused_early(bool (*slowly)(void), int code, uint64_t closed);
 
@@ -63,8 +58,7 @@ void gps_entry_refused_early(bool (*slowly)(void), int code, uint64_t closed);
     GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
 
 /* The wrapper of _exit or its like. Python's children and many other programs end with it: no exit
- * handler runs, so here the memory that other processes use is handed over and our files are
- * removed. */
+ * handler runs, so here memory in use elsewhere is handed over and our files are removed. */
 #define GPS_EXIT(name)                                                                             \
     GPS_EXPORTED void name(int status) {                                                           \
         gps_lifecycle_end();                                                                       \
@@ -84,6 +78,5 @@ enum gps_hooked {
     GPS_HOOKED_WAITS,  /* waits for events, and kernels: with a merge rule, or in an audit */
     GPS_HOOKED_TOLD,   /* questions about memory: with any rule, or vmm_ipc */
 };
-/* Whether this process has such calls hooked. The process begins if need be, to read the
- * configuration. */
+/* Whether this process hooks such calls. It begins if need be, to read the configuration. */
 bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void));

@@ -39,8 +39,7 @@ static void end_reference(const struct gps_event *event) {
     gps_report_reference(gps_references_end(event->slot));
 }
 
-/* An event that is still recorded at the address of a new one was destroyed by a call that is not
- * hooked. */
+/* An event still recorded at the address of a new one was destroyed by an unhooked call. */
 static void event_forget(uint64_t event) {
     struct gps_event stale;
     gps_freed_forget(GPS_FREED_EVENT, event);

@@ -1,6 +1,5 @@
 /*
- * events.h - the calls on events: those that processes share, and the second destroy, which crashes
- * the driver.
+ * events.h - the calls on events: shared ones, and the second destroy, which crashes the driver.
  *
  * Every event that is destroyed is remembered by address until one is created there again. Only
  * events made for other processes, or opened from them, are recorded while they live; those that
@@ -44,8 +43,7 @@ static inline bool gps_event_use_is_plain(void) {
 }
 
 /* The program uses an event, or waits for it: called before the driver, which may not return. True:
- * it is destroyed, which is reported. The last: it was recorded, or will be by a graph. In
- * audits. */
+ * it is destroyed, and reported. The last: it was recorded, or will be by a graph. In audits. */
 bool gps_event_used(uint64_t event);
 void gps_event_waited(uint64_t event);
 void gps_event_recorded(uint64_t event);

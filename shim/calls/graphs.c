@@ -83,8 +83,7 @@ void gps_graph_made(uint64_t exec, uint64_t graph, gps_graph_walk_fn *walk) {
 
 /* --- whether that memory is still there --- */
 
-/* Not in a capture, whose work is launched later, nor in a lost context, in which the driver knows
- * no address. */
+/* Not in a capture, which is launched later, nor in a lost context, which knows no address. */
 void gps_graph_launched_slowly(uint64_t exec, uint64_t stream) {
     struct gps_graph_use use;
     struct gps_freed freed;

@@ -63,8 +63,7 @@ static bool open_again(const struct gps_import *import, const uint8_t handle[GPS
     return false;
 }
 
-/* A token is not the driver's. A driver that answers 201 may have taken the handle for this
- * process's own. */
+/* A token is not the driver's. One that answers 201 may have taken the handle for our own. */
 static int handle_ask_driver(const struct gps_opening *opening,
                              const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
                              uint64_t *pointer, gps_open_handle_fn *open) {
@@ -122,8 +121,7 @@ void gps_handle_opened_at_base(uint64_t base, uint64_t offset) {
 
 /* --- close --- */
 
-/* Only a rule or the cache has the region open: the driver's code for a pointer that is not
- * open. */
+/* Only a rule or the cache has the region open: the code is that of a pointer that is not open. */
 static int deny_close(void) {
     const int code = gps_context_code();
     return code == GPS_OK ? GPS_INVALID_VALUE : code;

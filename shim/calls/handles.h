@@ -10,8 +10,7 @@
 
 #include "gpushare/region.h"
 
-/* These write their output only on success, as the functions below do. An output of NULL is handed
- * on to the driver. */
+/* These and the functions below write output only on success. The driver gets an output of NULL. */
 typedef int gps_get_handle_fn(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer);
 typedef int gps_open_handle_fn(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
                                uint64_t *pointer);
@@ -26,6 +25,5 @@ int gps_handle_close(uint64_t pointer, gps_close_handle_fn *close);
 
 /* The call has no place for its result. Called before the driver, which may end the process. */
 void gps_handle_no_output(void);
-/* A layer above the driver has refused a call by itself. `closed`: the address that the call was to
- * close, or 0. */
+/* A layer above the driver has refused a call. `closed`: the address that it was to close, or 0. */
 void gps_handle_refused_early(int code, uint64_t closed);

@@ -35,8 +35,7 @@ static inline bool gps_launch_is_plain(void) {
 /* An argument that may be a pointer, and its number, from 1, before the launch. */
 void gps_launch_given(uint64_t value, unsigned number);
 
-/* Whether a read reaches past the end of a rule's memory: the call is refused as the driver would
- * refuse it. */
+/* Whether a read goes past the end of a rule's memory: the call is refused as by the driver. */
 static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
     return size && (gps_work_read_is_refused(from, size) || gps_padding_reached(from, size));
 }

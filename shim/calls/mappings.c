@@ -150,8 +150,7 @@ void gps_mappings_bound_at(uint64_t pointer) {
     gps_vmm_bound_at(pointer);
 }
 
-/* Whether the driver has refused fabric handles; only later calls show whether the program does
- * without them. */
+/* Whether the driver refused fabric handles; later calls show whether the program needs them. */
 static bool is_fabric_refused(const struct gps_vmm_memory *asked, int code) {
     return asked->types & GPS_VMM_FABRIC &&
            (code == GPS_NOT_PERMITTED || code == GPS_NOT_SUPPORTED);

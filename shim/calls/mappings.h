@@ -74,8 +74,7 @@ void gps_mappings_refused(bool nowhere, int code);
 /* --- a handle or a range of the program's, which a merge rule may have taken ---
  *
  * No driver gets a number of ours: a card's driver reads it as an address, and the process dies
- * (H200, driver 580, 2026-11-28). In place of one whose memory is gone it gets 0, and its answer is
- * the program's. */
+ * (H200, driver 580, 2026-11-28). For one whose memory is gone it gets 0, and its answer counts. */
 
 bool gps_mappings_is_taken(uint64_t handle);
 /* The handle that the driver may get: the same, or 0 for a number of ours. */

@@ -50,8 +50,7 @@ static bool is_for_learning(const struct gps_allocation *asked) {
     return asked->shareable && !(asked->pooled && gps_stream_is_capturing(asked->stream));
 }
 
-/* Ends a region whose address the driver has given again: it was freed by a call that is not
- * hooked. */
+/* Ends a region whose address the driver gave again: an unhooked call has freed it. */
 __attribute__((cold)) static void end_lost(struct gps_export *region) {
     GPS_SCOPE();
     gps_export_end(region);

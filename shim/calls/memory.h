@@ -2,8 +2,7 @@
  * memory.h - allocations and frees, and steps around a question about memory.
  *
  * An allocation goes through gps_memory_allocate from top to bottom, a free through
- * gps_memory_free. Any thread may call the functions, and none needs a scope. The codes are the
- * driver's.
+ * gps_memory_free. Any thread; no scope. The codes are the driver's.
  */
 #pragma once
 
@@ -34,9 +33,8 @@ struct gps_rows {
 int gps_memory_allocate(struct gps_allocation *asked);
 
 /* Whether the program asks for the handle of memory that it has freed; *code is the answer then.
- * The driver would give it while other processes hold the memory. Memory that the end of the
- * process or of a context was to hand over is still in use by a thread that goes on: it is as
- * before. */
+ * The driver would give it while other processes hold the memory. Memory to be handed over at an
+ * end of a process or context is still used by a thread that goes on: as before. */
 bool gps_memory_export_denied(uint64_t pointer, int *code);
 
 /* The program frees `pointer` with the driver's `release`. Returns the code for the program. */
@@ -50,14 +48,12 @@ void gps_memory_freed_late(uint64_t pointer);
 /* How much free memory of the current device the program is told, by the driver's figure. */
 uint64_t gps_memory_available(uint64_t available);
 
-/* Maps the block of an address whose attributes the driver is about to give: unmapped, it would
- * have none. */
+/* Maps the block of an address whose attributes are asked for: unmapped, it would have none. */
 void gps_memory_attributes(uint64_t address);
 /* The driver has refused a question about an address. True: a block may have been swapped there
  * just then, and the driver is to be asked again. */
 bool gps_memory_was_swapped(uint64_t address);
 /* The program sets SYNC_MEMOPS of pieced memory, for other hardware, or asks for P2P_TOKENS, which
- * sets it. `all` is the allocation, which gets memory and keeps it if a merge rule took it. A
- * driver refuses SYNC_MEMOPS for mapped memory (801; H200, driver 580, 2026-11-23), so it is noted
- * here. */
+ * sets it. A merge rule's allocation `all` gets memory and keeps it. A driver refuses SYNC_MEMOPS
+ * for mapped memory (801; H200, driver 580, 2026-11-23), so it is noted here. */
 int gps_memory_sync(const struct gps_write *all, bool synced);

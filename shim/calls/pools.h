@@ -1,8 +1,7 @@
 /*
  * pools.h - calls for the program's own memory pools: the driver answers them, and their effects
  * are written into the books (registry/pool_books.h). In an audit other processes see which
- * pointers are imported (GPS_VIA_POOL). No answer is changed. Any thread; none needs a scope. The
- * codes are the driver's.
+ * pointers are imported (GPS_VIA_POOL). No answer is changed. Any thread; no scope.
  */
 #pragma once
 

@@ -76,8 +76,7 @@ __attribute__((format(printf, 3, 4))) static void fail(struct session *session, 
         session->fn(session->arg, session->file, line, plain);
 }
 
-/* Reports an error of a rule in the line of the key with which `what` begins, else in the section's
- * line. */
+/* Reports a rule's error in the line of the key with which `what` begins, else in the section's. */
 static void fail_rule(struct session *session, const struct gps_rule *rule, const char *what) {
     fail(session, gps_key_line(rule, what), "[region%s%s] %s", rule->name[0] != '\0' ? " " : "",
          rule->name, what);

@@ -14,8 +14,7 @@
 
 /* --- globs, byte by byte --- */
 
-/* One past the ']' that closes the set at `set`; NULL when there is none. A ']' that comes first is
- * a member. */
+/* One past the ']' that closes the set; NULL: there is none. A ']' that comes first is a member. */
 static const char *set_end(const char *set) {
     const char *at = set + 1;
     if (*at == '!' || *at == '^')

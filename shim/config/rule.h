@@ -8,16 +8,14 @@
 #include "config.h"
 
 /* Checks the name of a section header: 1 to 127 characters, as for a region, that form a valid name
- * when {n} and {device} are replaced by numbers. The numbers may make it too long: gps_rule_name
- * checks that. */
+ * when {n} and {device} are replaced by numbers. gps_rule_name checks the length. */
 const char *gps_rule_check_name(const char *name);
 
 /* Checks a glob on a file name: 1 to 127 characters, no '/', every [ closed. */
 const char *gps_glob_check(const char *pattern);
 
-/* Checks the keys against each other: for example, a rule for several allocations needs {n} in its
- * name, and ready = free needs time for the hand-over. The phrase begins with the key that is
- * wrong. */
+/* Checks the keys against each other: a rule for several allocations needs {n} in its name; ready =
+ * free, time for the hand-over. The phrase begins with the key that is wrong. */
 const char *gps_rule_check(const struct gps_rule *rule);
 
 /* Why a key has no effect in this rule; NULL: it has. With role = merge such a key is an error. */

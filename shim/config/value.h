@@ -2,8 +2,7 @@
  * value.h - parses and formats the values of the configuration.
  *
  * Pure functions on strings: no state, no allocation, no locale. A parser returns NULL and stores
- * the value, or returns a phrase that says what is wrong with the text ("no unit") and stores
- * nothing.
+ * the value, or stores nothing and returns what is wrong with the text ("no unit").
  */
 #pragma once
 

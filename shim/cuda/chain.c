@@ -20,8 +20,7 @@ struct gps_real *_Atomic gps_chain_driver;
  * that a look-up answered; NULL: libcuda's. */
 static struct gps_real own, linked, found;
 
-/* Of doors.S. The last is the number of the door that this thread's call came through, plus one; 0:
- * none. */
+/* Of doors.S. The last is the number of the door of this thread's call, plus one; 0: none. */
 extern const char gps_chain_doors[ROWS][DOOR_BYTES] __attribute__((visibility("hidden")));
 extern void *gps_chain_wrappers[ROWS] __attribute__((visibility("hidden")));
 extern __thread unsigned gps_chain_via __attribute__((visibility("hidden")));

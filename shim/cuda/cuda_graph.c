@@ -44,8 +44,7 @@ static bool is_end(const struct walk *walk, uint64_t address) {
     return seen;
 }
 
-/* Only whole parameters count: bytes of a struct that the program did not write are often an old
- * pointer. */
+/* Only whole parameters count: unwritten bytes of a struct are often an old pointer. */
 static void graph_look_at_word(void *arg, const struct gps_launch_word *word) {
     struct walk *const walk = arg;
     walk->use.argument = word->parameter;

@@ -123,8 +123,7 @@ static bool address_is_runtime(const void *address) {
     return false;
 }
 
-/* Whether the address is that of one of our own exported functions, of the driver's names or the
- * runtime's. */
+/* Whether the address is one of our exported functions, of the driver's names or the runtime's. */
 static bool cuda_address_is_ours(const void *address) {
     for (size_t i = 0; i < ROWS; i++)
         if (wrapper_of(i) == address)

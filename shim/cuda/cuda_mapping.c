@@ -27,8 +27,7 @@ static bool is_to_be_passable(const CUmemAllocationProp *prop) {
            !((unsigned)prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
-/* If memory cannot be made so, it is made as the program asks, and the code is that of this
- * call. */
+/* If memory cannot be made so, it is made as the program asks, and that call's code counts. */
 static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
                        const CUmemAllocationProp *prop, unsigned long long flags, bool *passable) {
     *passable = is_to_be_passable(prop);
@@ -168,8 +167,7 @@ CUresult gps_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
     return result;
 }
 
-/* An object of multicast, or an endpoint that processes share, holds the memory that is bound to
- * it. */
+/* A multicast object, or an endpoint that processes share, holds the memory bound to it. */
 #define BIND_MEMORY(name, parameters, arguments)                                                   \
     CUresult gps_on_##name parameters {                                                            \
         uint64_t given;                                                                            \

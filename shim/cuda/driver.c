@@ -65,8 +65,7 @@ bool gps_driver_has_behind(const void *caller) {
 
 /* --- contexts --- */
 
-/* The look must not activate a context, and the pair of retain and release leaves the count as it
- * was. */
+/* The look must not activate a context, and retain with release leaves the count as it was. */
 CUcontext gps_driver_primary(CUdevice of) {
     unsigned int flags;
     int active = 0;

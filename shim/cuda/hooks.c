@@ -41,8 +41,7 @@
 /* --- what the table generates --- */
 
 /* While launches and uses of events need no look, each of their wrappers only jumps to the driver.
- * Otherwise it jumps to the watching function, which so still finds the caller's address and
- * frame. */
+ * Else it jumps to the watching function, which still finds the caller's address and frame. */
 #define JUMPS_TO_TARGET(name, parameters, arguments)                                               \
     static CUresult watched_##name parameters;                                                     \
     static void *_Atomic target_##name = (void *)watched_##name;                                   \

@@ -37,8 +37,7 @@ static inline __attribute__((always_inline)) CUstream gps_stream_of(const char *
     if (!gps_entry_enter(gps_operations_enter, &counted) || !gps_real.name)                        \
         return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;
 
-/* What the wrapper of one DRIVER row does. `seen` is called for each call, `refused` for one
- * without success. */
+/* What a DRIVER row's wrapper does. `seen` is for each call, `refused` for one without success. */
 #define GPS_WRAPPED(name, arguments, seen, refused)                                                \
     GPS_ENTER(name, arguments)                                                                     \
     gps_call_enter(#name, GPS_SITE_HERE);                                                          \

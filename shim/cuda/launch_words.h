@@ -44,6 +44,5 @@ const char *gps_launch_name(CUfunction function);
  * merge rules notes them (learn/canary.h). An audit does not count words in a struct. */
 void gps_launch_look(const struct gps_launch *launch);
 
-/* The launch is a node of a graph: a program with frames notes the words that lie in one of its
- * buffers. */
+/* The launch is a graph's node: a program with frames notes the words that lie in its buffers. */
 void gps_launch_note(const struct gps_launch *launch);

@@ -1,6 +1,5 @@
 /*
- * A driver without a function answers MISSING; one without memory of cuMemCreate (before 10.2)
- * NOT_SUPPORTED.
+ * A driver without a function answers MISSING; one without cuMemCreate (before 10.2) NOT_SUPPORTED.
  */
 #include "operations.h"
 
@@ -64,9 +63,8 @@ GPS_YIELD(cuda_ops_allocate, (uint64_t size, uint64_t *pointer), CUdeviceptr, po
           REAL(cuMemAlloc_v2, &got, size))
 GPS_PASS(cuda_ops_release, (uint64_t pointer), REAL(cuMemFree_v2, pointer))
 
-/* A free waits for the device and, in the relaxed mode of a scope, ends no capture of another
- * thread; synchronising the context would. Without room for the scrap it synchronises the
- * context. */
+/* A free waits for the device and, in a scope's relaxed mode, ends no other thread's capture, as
+ * synchronising the context would. Without room for the scrap it synchronises the context. */
 static int cuda_ops_synchronize(void) {
     uint64_t scrap;
     if (cuda_ops_allocate(1, &scrap) == GPS_OK)

@@ -1,12 +1,10 @@
 /*
- * resolved.h - hooked functions by the addresses that the driver's resolvers answer for their
- * names.
+ * resolved.h - hooked functions by the addresses that the driver's resolvers answer.
  *
  * In a driver of two layers (WSL, remote cards) libcuda.so.1 hands on to another library, and so do
  * its resolvers: they answer with addresses of that library, which none of libcuda.so.1's functions
  * has. Such an address is a hooked function's if the resolver that gave it answers the same for
- * that function's name and version. That is looked up when it is needed, once. Any thread, any
- * time.
+ * that function's name and version. It is looked up once, when needed. Any thread.
  */
 #pragma once
 

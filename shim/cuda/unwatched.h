@@ -1,6 +1,5 @@
 /*
- * unwatched.h - functions of the driver that the library does not know: neither hooked nor
- * harmless.
+ * unwatched.h - unknown functions of the driver: neither hooked nor harmless.
  *
  * A program that merges, or is audited, gets a stub in place of such a function, which knows no ABI
  * (stubs.S). Its call is counted, and before the function runs all memory of merge rules becomes

@@ -171,8 +171,7 @@ static inline struct gps_write gps_3d_batch_of(const CUDA_MEMCPY3D_BATCH_OP *box
                               .count = count};
 }
 
-/* Each part writes its bytes, and their number. The call for too many bytes is the driver's to
- * refuse. */
+/* Each part writes its bytes, and their number. The driver refuses a call for too many bytes. */
 static inline void gps_decompression_range(struct gps_write *one, uint64_t n) {
     const CUmemDecompressParams *part = (const CUmemDecompressParams *)one->list + n / 2;
     one->rough = true;
@@ -189,9 +188,7 @@ static inline struct gps_write gps_decompressions_of(const CUmemDecompressParams
                               .count = 2 * count};
 }
 
-/* --- nodes of graphs, and operations on words: the device writes there, or looks, when it likes
- * ---
- */
+/* --- nodes of graphs, and operations on words: the device writes, or looks, when it likes --- */
 
 static inline struct gps_write gps_copy_node_of(const CUDA_MEMCPY3D *copy) {
     return LASTING(gps_3d_of(copy, CU_STREAM_LEGACY));

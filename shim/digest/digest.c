@@ -78,8 +78,7 @@ struct gps_hash gps_digest_chunk(const void *bytes) {
     return plain(bytes, GPS_DIGEST_CHUNK);
 }
 
-/* The pieces are an array of bytes, because gcc for aarch64 warns of uninitialised structs when
- * XXH3 reads those. */
+/* The pieces are bytes: of structs gcc for aarch64 warns as uninitialised when XXH3 reads them. */
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size) {
     const uint64_t count = size / GPS_DIGEST_PIECE;
     uint8_t pieces[PIECES * sizeof(struct gps_hash)];

@@ -44,9 +44,8 @@ struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t siz
  * `pinned`: they surely can be read. */
 bool gps_digest_compare(const void *bytes, uint64_t count, bool pinned,
                         const struct gps_hash *expected);
-/* The same in two steps: other threads hash while the caller does other work. NULL: there is no
- * memory for that. gps_digest_end frees the work; with expected == NULL it stops the hashing and
- * returns false. */
+/* The same in two steps: others hash while the caller does other work. NULL: no memory.
+ * gps_digest_end frees the work; with expected == NULL it stops the hashing and returns false. */
 struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count, bool pinned);
 bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected);
 /* Ends the work with the digest of all chunks. False: they cannot be read. */

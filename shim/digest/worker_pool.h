@@ -8,8 +8,7 @@
  * have small stacks, block all signals but those of faults, and make no driver calls. If none can
  * be started, the caller works alone.
  *
- * A caller wakes two threads, and each of them wakes two more, because a wake-up takes time of the
- * thread that does it.
+ * A caller wakes two threads, and each of them two more: a wake-up takes its thread's time.
  */
 #pragma once
 
@@ -22,9 +21,8 @@ struct gps_pool {
     struct gps_pool *next;
 };
 
-/* Has up to `wanted` threads call pool->work. To be called inside a gps_scope, whose signal mask
- * new threads inherit. The pool belongs to the caller, who keeps it until gps_worker_pool_join
- * returns. */
+/* Has up to `wanted` threads call pool->work. Call it inside a gps_scope, whose signal mask new
+ * threads inherit. The caller keeps the pool until gps_worker_pool_join returns. */
 void gps_worker_pool_call(struct gps_pool *pool, size_t wanted);
 /* No more threads join; returns when none is at work. */
 void gps_worker_pool_join(struct gps_pool *pool);

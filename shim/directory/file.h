@@ -67,9 +67,7 @@ bool gps_file_is_at(const char *path, int fd);
 /* -ENOSPC: one more page would leave less than GPS_STORE_RESERVE on the file system. */
 int gps_file_room(int fd);
 
-/* The name of a temporary file. It contains the writer, so the file of a dead writer can be
- * removed.
- */
+/* The name of a temporary file. It contains the writer, so a dead one's file can be removed. */
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]);
 bool gps_temp_parse(const char *name, struct gps_owner *writer);
 /* Makes a temporary file in a directory of the store, with these bytes; `path` gets its path.

@@ -14,12 +14,10 @@
  * is releasing it. */
 int gps_leader_lock_take(const struct gps_store *store);
 
-/* When the lock was taken by the process that holds it (CLOCK_REALTIME, some milliseconds early);
- * 0: no process holds it. */
+/* When its holder took the lock (CLOCK_REALTIME, some milliseconds early); 0: none holds it. */
 uint64_t gps_leader_lock_since(const struct gps_store *store);
 
-/* Whether fd locks the file that other processes find. It does not if the directory was removed or
- * replaced. */
+/* Whether fd locks the file that others find: not if the directory was removed or replaced. */
 bool gps_leader_lock_holds(const struct gps_store *store, int fd);
 
 /* Removes the socket and the lock file, then releases the lock. */

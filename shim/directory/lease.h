@@ -49,8 +49,7 @@ int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
  * shares the table of descriptors, or that gets the descriptor. */
 int gps_lease_take_shared(const struct gps_store *store, const struct gps_owner *self,
                           struct gps_lease *lease);
-/* The lease of another process, which has passed its lock_fd on. The lease takes the descriptor
- * over. */
+/* The lease of another process, which has passed its lock_fd on. It takes the descriptor over. */
 int gps_lease_take_over(const struct gps_store *store, const struct gps_owner *self, int lock_fd,
                         struct gps_lease *lease);
 

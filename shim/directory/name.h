@@ -33,8 +33,7 @@ int gps_name_claim(const struct gps_store *store, const char *name, const struct
 
 /* Points a claimed name at the claimer's region, by an atomic rename of a file of this process.
  * -ENOENT: the region is not published, or the claim is missing. -EINVAL: the region has another
- * name. -EEXIST: the name is held neither by the region's owner nor, for a VMM region, by its
- * creator. */
+ * name. -EEXIST: neither the region's owner nor, for a VMM region, its creator holds the name. */
 int gps_name_point(const struct gps_store *store, const char *name, const struct gps_owner *self,
                    const struct gps_id *region);
 

@@ -19,8 +19,7 @@
 
 #include "store.h"
 
-/* How often an entry that other processes keep changing is judged, with a sched_yield in
- * between. */
+/* How often an entry that others keep changing is judged, with a sched_yield in between. */
 #define GPS_OWNERSHIP_TRIES 64
 
 enum gps_ownership {
@@ -50,6 +49,5 @@ int gps_ownership_replace(const struct gps_store *store, int at, const char *tem
 int gps_ownership_contest(const struct gps_store *store, int at, const char *temp, const char *name,
                           gps_ownership_fn *judge, struct gps_owner *holder);
 
-/* Removes the lock file unless a process holds a lock on it. For a directory without live
- * processes. */
+/* Removes the lock file unless a process has it locked. For a directory without live processes. */
 void gps_ownership_end(const struct gps_store *store);

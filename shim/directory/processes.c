@@ -19,9 +19,7 @@
 #define CHUNK      32 /* slots that users_of reads at a time */
 #define TORN_TRIES 3
 
-/* Moves the valid slots to the front and counts them. *torn: a slot is being written at this
- * moment.
- */
+/* Moves the valid slots to the front and counts them. *torn: a slot is being written now. */
 static unsigned select_valid(struct gps_slot *slots, unsigned count, bool *torn) {
     unsigned valid = 0;
     *torn = false;

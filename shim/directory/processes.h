@@ -22,8 +22,7 @@ enum gps_liveness { GPS_DEAD = 0, GPS_ALIVE = 1 };
  * A file that cannot be opened for another reason (EMFILE) counts as ALIVE, so that no memory is
  * freed and no name is taken on a guess. */
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who);
-/* Whether its lease was removed though the process may go on. Processes of other pid namespaces are
- * not looked for. */
+/* Whether its lease was removed though it may go on. Other pid namespaces' are not looked for. */
 bool gps_lease_is_removed(const struct gps_store *store, const struct gps_owner *who);
 
 /* Fills in the command of a process image, as its file has it. Without a file it stays as it is. */
@@ -50,8 +49,7 @@ unsigned gps_proc_count(const struct gps_store *store);
 /* Whether a live process has published another /dev/shm than the caller's. */
 bool gps_proc_has_other_shm(const struct gps_proc *proc);
 
-/* Whether the process lives, and audit/ has each event that it has exported. False also where that
- * is not known. */
+/* Whether the process lives, and audit/ has all its exported events. False also where not known. */
 bool gps_proc_has_told(const struct gps_store *store, const struct gps_owner *who);
 
 struct gps_user {
@@ -70,8 +68,7 @@ struct gps_user_counts {
     unsigned processes; /* that were looked at */
     unsigned caches;    /* of them: those that only cache the region */
 };
-/* The same for a region that is no merged block, whose users behind GPS_VIA_DIVIDER are not
- * read. */
+/* The same for no merged block: users behind GPS_VIA_DIVIDER are not read. */
 int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
                          const struct gps_owner *except, struct gps_user *users, unsigned max,
                          struct gps_user_counts *counts);

@@ -25,8 +25,7 @@ void gps_region_path(const struct gps_store *store, const struct gps_id *id, con
 int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record);
 
 /* Rewrites the status of a published record in place, with one pwrite of 64 bytes. `record` is the
- * owner's own copy, which is updated on success. -ENOENT: the file is missing or holds another
- * record. */
+ * owner's copy, updated on success. -ENOENT: the file is missing or holds another one. */
 int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
                           enum gps_state state, uint64_t until);
 
@@ -76,6 +75,5 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id);
 typedef bool gps_region_fn(void *arg, const struct gps_region_record *record, int status,
                            const char *why);
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg);
-/* The same for freed/. A region can be in both for the moment in which its handle is given
- * again. */
+/* The same for freed/. A region can be in both while its handle is given again. */
 int gps_region_each_freed(const struct gps_store *store, gps_region_fn *fn, void *arg);

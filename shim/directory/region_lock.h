@@ -1,6 +1,5 @@
 /*
- * region_lock.h - the lock by which the owner of a region learns at once that no process has it
- * open.
+ * region_lock.h - the lock by which a region's owner learns at once that no process has it open.
  *
  * Where there are many processes a record says so (`locked`), and a process that opens the
  * region holds a shared open file description lock on it, from before it reads the record's state

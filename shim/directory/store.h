@@ -8,9 +8,8 @@
  * processes wrote are input: they are copied first and checked then.
  *
  * Functions return 0 or -errno and write their outputs only on success. A struct gps_store is
- * constant after gps_store_init and may be used from any thread. Nothing calls malloc. errno is not
- * preserved, and a write beyond the limit on file sizes raises SIGXFSZ: the caller saves errno and
- * blocks the signal.
+ * constant after gps_store_init and may be used from any thread. Nothing calls malloc. A write
+ * beyond the limit on file sizes raises SIGXFSZ: the caller saves errno and blocks the signal.
  *
  * A process that is killed or stopped at any point leaves no damaged file, and no other process
  * waits for it. ownership.h explains how.
@@ -49,7 +48,6 @@ void gps_store_trouble(struct gps_text *text, const char *root, const char *name
 /* GPUSHARE_NAMESPACE, else "default". */
 const char *gps_store_namespace(void);
 
-/* The root: GPUSHARE_DIR, else gpushare-<euid> in the directory of NVIDIA_DRA_LOCAL_IPC_DIR (a
- * Kubernetes driver shares it among the pods of a claim), else in /dev/shm. True: GPUSHARE_DIR says
- * so. */
+/* The root: GPUSHARE_DIR, else gpushare-<euid> in NVIDIA_DRA_LOCAL_IPC_DIR (a Kubernetes driver
+ * shares it among the pods of a claim), else in /dev/shm. True: GPUSHARE_DIR says so. */
 bool gps_store_root(char *path, size_t size);

@@ -31,8 +31,7 @@ static void library_pin(const struct gps_module *module) {
         (void)open(module->path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Each slot is written once: a thread that comes later does not change addresses that others use
- * already. */
+/* Each slot is written once: a later thread changes no addresses that others use already. */
 void gps_attachment_look_up(const struct gps_module *library, const char (*names)[GPS_HOOK_NAME],
                             void **slots, size_t size) {
     for (size_t i = 0; i < size / sizeof(*slots); i++) {

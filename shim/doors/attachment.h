@@ -26,8 +26,7 @@ typedef bool gps_attachment_is_fn(const char *soname);
 /* Looks up the functions of the library. Several threads may call it at once. */
 typedef void gps_attachment_fill_fn(const struct gps_module *library);
 
-/* Finds the library among the objects that the program has loaded. True when attached, now or
- * before. */
+/* Finds the library among the program's loaded objects. True when attached, now or before. */
 bool gps_attachment_find(struct gps_attachment *attachment, gps_attachment_is_fn *is,
                          gps_attachment_fill_fn *fill);
 /* The same when the address lies in such a library. */

@@ -63,8 +63,7 @@ static void *real(const struct wanted *wanted, void *handle) {
                            : libc_dlsym(handle, wanted->name);
 }
 
-/* The definition in the caller's own dependencies. The main program has none beyond the global
- * scope. */
+/* The definition in the caller's dependencies. The main program's are the global scope. */
 static void *in_scope_of_caller(const struct wanted *wanted) {
     struct gps_module module;
     if (!gps_module_of(wanted->caller, &module) || !*module.path)

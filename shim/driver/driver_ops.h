@@ -202,8 +202,7 @@ struct gps_operations {
         return code;                                                                               \
     }
 
-/* The rows of the table that every front end has. Its functions are of_context, of_device and so
- * on. */
+/* The rows that every front end's table has. Its functions are of_context, of_device and so on. */
 #define GPS_OPERATIONS_OF_ALL(of)                                                                  \
     .context = of##_context, .device = of##_device, .uuid = of##_uuid, .enter = of##_enter,        \
     .leave = of##_leave, .primary = of##_primary, .context_exists = of##_context_exists,           \

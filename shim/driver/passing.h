@@ -1,14 +1,12 @@
 /*
- * passing.h - the calls that a front end lets pass unseen while no module looks at them: launches,
- * and uses of events.
+ * passing.h - the calls that a front end lets pass while no module looks: launches, uses of events.
  */
 #pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Makes the front end see them again. NULL: it has let no call pass since. Set after it lets the
- * first pass. */
+/* Makes the front end see them again. NULL: none has passed since. Set after the first passes. */
 extern void (*_Atomic gps_watch_again)(void);
 
 /* Called by a module that looks at them, after it has set its own flag. Any thread. */

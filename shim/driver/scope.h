@@ -25,8 +25,7 @@ struct gps_scope {
 
 /* No driver calls inside. */
 void gps_scope_begin(struct gps_scope *scope);
-/* Context 0 leaves the current one current. Returns the driver's code; the scope has begun in any
- * case. */
+/* Context 0 leaves the current one. Returns the driver's code; the scope has begun in any case. */
 int gps_scope_enter(struct gps_scope *scope, uint64_t context);
 void gps_scope_end(struct gps_scope *scope);
 

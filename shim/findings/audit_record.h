@@ -23,8 +23,7 @@ bool gps_audit_find_place(const struct gps_owner *owner, uint64_t place,
 void gps_audit_event_exported(const struct gps_event *event,
                               const uint8_t handle[GPS_HANDLE_BYTES]);
 void gps_audit_event_destroyed(const struct gps_event *event, uint32_t destroyed);
-/* HAS_NOT also outside of an audit. UNREADABLE: it may have been published, but could not be read,
- * as without a descriptor. */
+/* HAS_NOT also outside of an audit. UNREADABLE: it may exist, but could not be read. */
 enum gps_audit_answer { GPS_AUDIT_HAS, GPS_AUDIT_HAS_NOT, GPS_AUDIT_UNREADABLE };
 enum gps_audit_answer gps_audit_ask_event(const struct gps_id *id,
                                           struct gps_region_record *record);

@@ -62,8 +62,7 @@ static bool is_interior(uint64_t pointer, const struct subject *subject) {
 
 /* --- the state of the memory --- */
 
-/* Whether the program has opened it: memory that a rule has open is an allocation to the
- * program. */
+/* Whether the program has opened it: what a rule has open is an allocation to the program. */
 static bool is_opened(const struct subject *subject) {
     return subject->is_import && !subject->import.opens.by_rule;
 }

@@ -34,8 +34,7 @@ enum gps_known gps_known_of_code(int code);
 void gps_diagnose_no_output(void);
 /* An IPC call was refused before the driver was asked. */
 void gps_diagnose_refused_early(int code);
-/* `record` is that of the region as it was read before the driver's open; NULL where there was
- * none. */
+/* `record` is the region's as read before the driver's open; NULL where there was none. */
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,
                        unsigned flags, int code);
 /* The driver has opened a handle that has no record. */
@@ -49,8 +48,7 @@ void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);
 /* An event was opened; only an audit knows whether it lives. */
 void gps_diagnose_opened_event(const struct gps_event *event,
                                const uint8_t handle[GPS_HANDLE_BYTES]);
-/* An event that is destroyed is used (GPS_ASK_EVENT_USED) or destroyed again; the call may not
- * return. */
+/* A destroyed event is used (GPS_ASK_EVENT_USED) or destroyed again; the call may not return. */
 void gps_diagnose_destroyed_event(enum gps_ask ask, uint64_t event,
                                   const struct gps_freed *destroyed);
 /* An event has ended here; only an audit knows whether a wait for it was in vain. */

@@ -73,8 +73,7 @@ static void report_gone(enum gps_known known, uint64_t address, uint64_t base,
     gps_report_send(&report);
 }
 
-/* Whether the address is in use by now: by the driver's answer, a reservation, or as main
- * memory. */
+/* Whether the address is in use: by the driver's answer, a reservation, or as main memory. */
 static bool is_used_again(uint64_t address) {
     uint64_t place, size;
     char byte = 0;

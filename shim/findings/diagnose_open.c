@@ -144,8 +144,7 @@ static bool is_mixed(const struct gps_likeness *like) {
            !gps_handle_is_zero_from(like->handle, like->first);
 }
 
-/* A handle that was cut, or put together from two. The report gives only the bytes that are
- * equal. */
+/* A handle that was cut, or put together from two. The report gives only the equal bytes. */
 static void say_likeness(struct gps_text *text, const struct gps_likeness *like) {
     gps_text_add(text, "the first %u bytes are those of a handle of %s (pid %u)", like->first,
                  like->begins.command, like->begins.pid);

@@ -233,8 +233,7 @@ static void report_refusal(void) {
     gps_report_send(&report);
 }
 
-/* Descriptors come first: unmapped memory that is taken from the books leaves its descriptors
- * behind. */
+/* Descriptors come first: unmapped memory taken from the books leaves its descriptors behind. */
 void gps_leak_report_end(void) {
     enum { BATCH = 8 };
     struct gps_vmm_left left[BATCH];

@@ -2,8 +2,7 @@
  * leaks.h - imports, exports and memory that are left when the process, or a context, ends.
  *
  * Equal leaks (one finding, one call site, one exporter) are one report with a count and a sum of
- * bytes: a program that leaks, leaks often. The module owns the sums. The functions are called
- * inside a gps_scope.
+ * bytes: a program that leaks, leaks often. The module owns the sums. Inside a gps_scope.
  */
 #pragma once
 

@@ -120,8 +120,7 @@ struct gps_answer {
 struct gps_answer gps_policy(const struct gps_question *question);
 
 /* The knowledge about an exported region, by its state and its users. The answer is for
- * GPS_ASK_FREE while it is CLOSING, and for GPS_ASK_EXIT and GPS_ASK_NOTED_RESET in any other
- * state. */
+ * GPS_ASK_FREE while it is CLOSING, else for GPS_ASK_EXIT and GPS_ASK_NOTED_RESET. */
 enum gps_known gps_policy_known(const struct gps_export *region);
 
 /* The words of a report for what gpushare does about memory that other processes hold. */

@@ -176,8 +176,7 @@ static void add_traced(struct gps_report *report, struct gps_prior prior,
         report->prior[report->prior_count++] = prior;
 }
 
-/* A region's past comes before this process's own events. A free with a place and without a time is
- * under way. */
+/* A region's past precedes this process's events. A free with a place but no time is under way. */
 static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
                        struct workspace *work) {
     static const char *const names[][GPS_HISTORY_EVENTS] = {{"allocated", "exported", "freed"},

@@ -105,8 +105,7 @@ int gps_buffer_thread(void); /* this thread's number */
 /* Makes the driver's objects. False: the driver has none. */
 bool gps_buffer_equip(struct gps_buffer *buffer);
 bool gps_buffer_follow_stream(struct gps_buffer *buffer, uint64_t stream);
-/* Whether this thread can name the n-th stream that touched the buffer: not another thread's
- * default stream. */
+/* Whether this thread can name the n-th stream that touched it: not another's default stream. */
 bool gps_buffer_can_name(const struct gps_buffer *buffer, unsigned n);
 /* Copies of our stream come after what the program's streams have. False: the driver cannot order
  * them. */

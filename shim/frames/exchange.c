@@ -219,8 +219,7 @@ static void publish_last(struct gps_buffer *buffer, struct gps_scope *scope) {
     }
 }
 
-/* With the lock. A buffer that another thread's call, or a copy that never ends, still uses
- * stays. */
+/* With the lock. A buffer that another thread's call, or an endless copy, still uses stays. */
 static void give_back(struct gps_buffer *buffer) {
     say_ended(buffer);
     if (!buffer->under_way && !buffer->inside && !buffer->pinned)
@@ -322,8 +321,7 @@ static void buffer_order_stream(struct gps_buffer *buffer, uint64_t stream) {
     buffer->touched[buffer->touched_count++].thread = thread;
 }
 
-/* Other threads' calls that are under way belong to the frame, and their next calls to the frame
- * after. */
+/* Other threads' calls under way belong to the frame, and their next calls to the frame after. */
 static void buffer_publish_frame(struct gps_buffer *buffer, struct gps_scope *scope) {
     const uint64_t until = gps_clock_monotonic() + DRAIN_MOST;
     buffer->held = until + buffer->head.timeout;
@@ -450,8 +448,7 @@ static void buffer_wait_for(struct gps_buffer *buffer, bool ended) {
     gps_scope_end(&scope);
 }
 
-/* The call is over before the thread waits: a signal handler may leave that wait by longjmp, or
- * free a buffer. */
+/* The call ends before the wait: a signal handler may leave that by longjmp, or free a buffer. */
 static void end_call(bool waited) {
     struct gps_buffer *buffers[AT_ONCE_MOST];
     const unsigned count = call.count;

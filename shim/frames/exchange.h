@@ -10,8 +10,7 @@
  *
  * The order is gps_frames_begin, gps_frames_add for each address, the driver's call,
  * gps_frames_end. Between them no lock is held. A call between them may wait, where the rule says
- * frames = each, with the program's signals let in. Any thread; needs no scope where not said
- * otherwise.
+ * frames = each, with the program's signals let in. Any thread; no scope unless said.
  */
 #pragma once
 
@@ -45,8 +44,7 @@ void gps_frames_explain(struct gps_explained_frames all[GPS_EXPLAINED_FRAMES]);
 
 /* --- buffers; inside a gps_scope that has entered their context --- */
 
-/* Makes the exporter's buffer, of a region that is published. False: without frames, also for
- * importers. */
+/* Makes the exporter's buffer, of a published region. False: without frames, also for importers. */
 bool gps_frames_export(const struct gps_region_record *record, const struct gps_rule *rule,
                        uint64_t pointer, uint64_t context);
 /* The importer has mapped the region, for an allocation of `size`. NULL, and *pointer is memory of
@@ -54,12 +52,10 @@ bool gps_frames_export(const struct gps_region_record *record, const struct gps_
 const char *gps_frames_import(const struct gps_region_record *record, uint64_t mapping,
                               uint64_t size, uint64_t context, uint64_t *pointer);
 
-/* The program frees the memory that begins there, after this. The last frame is published if it is
- * whole. Returns a reader's mapping of the region, which the caller frees once the buffer is freed;
- * else 0. */
+/* The program frees the memory that begins there, after this. The last frame is published if whole.
+ * Returns a reader's mapping of the region, for the caller to free after the buffer; or 0. */
 uint64_t gps_frames_freed(uint64_t pointer);
-/* The context (0: each) is about to end: publishes its last frames that are whole. Needs no
- * context. */
+/* The context (0: each) is about to end: publishes its last whole frames. Needs no context. */
 void gps_frames_leave(uint64_t context);
 /* The context is gone, with the buffers in it. */
 void gps_frames_purge(uint64_t context);

@@ -42,8 +42,7 @@ static bool reader_lives(const struct gps_frames_reader *reader) {
            gps_lease_probe(gps_membership_store(), &reader->owner) == GPS_ALIVE;
 }
 
-/* A reader that has lost its lease with the directory may still be copying, though no writer waits
- * for it. */
+/* A reader whose lease went with the directory may still copy, though no writer waits for it. */
 static bool may_read(const struct gps_frames_reader *reader) {
     return reader_lives(reader) || gps_lease_is_removed(gps_membership_store(), &reader->owner);
 }
@@ -80,8 +79,7 @@ static void slot_put_frame(struct gps_buffer *buffer, unsigned slot, uint64_t fr
     gps_buffer_file_unlock();
 }
 
-/* The slot of the oldest frame, but not the newest, one being copied, or one of left_out. -1:
- * none. */
+/* The slot of the oldest frame that is not the newest, being copied, or of left_out. -1: none. */
 static int oldest(const struct gps_buffer *buffer, uint32_t left_out) {
     int found = -1;
     for (unsigned i = 0; i < buffer->head.slots; i++)
@@ -162,8 +160,7 @@ static void tell_of(struct gps_buffer *buffer, bool late) {
 }
 
 /* LATEST: the newest frame's own slot, where readers that stopped hold all other slots. A reader
- * that looks before the copy has ended keeps the frame that it has. -1: the slot is being read, or
- * written. */
+ * that looks during the copy keeps its frame. -1: the slot is being read, or written. */
 static int take_newest(struct gps_buffer *buffer) {
     for (unsigned i = 0; buffer->frame && i < buffer->head.slots; i++)
         if (buffer->slot[i].frame == buffer->frame && !buffer->copies[i].busy && claim(buffer, i))

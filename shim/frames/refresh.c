@@ -33,8 +33,7 @@ static int frames_said_read(struct gps_buffer *buffer, struct gps_frames_said *s
     return status;
 }
 
-/* The slot of a frame that the reader does not have yet: the newest, or with EACH the oldest. -1:
- * none. */
+/* The slot of a frame that the reader lacks: the newest, or with EACH the oldest. -1: none. */
 static int frame_next_slot(const struct gps_buffer *buffer, const struct gps_frames_said *said) {
     const bool each = buffer->head.mode == GPS_FRAMES_EACH;
     int found = -1;

@@ -142,8 +142,7 @@ bool gps_gate_close(uint64_t timeout, bool surely);
 /* The two halves of that: from now on no thread comes in; and whether none is inside. */
 void gps_gate_shut(bool surely);
 bool gps_gate_is_empty(void);
-/* Keeps out the work of these streams until the gate is shut or opened; GPS_GATE_KEPT of them at
- * most. */
+/* Keeps out the work of these streams, GPS_GATE_KEPT at most, until the gate is shut or opened. */
 void gps_gate_keep_out(const struct gps_gate_stream *streams, unsigned count);
 /* Whether the kernel refused membarrier when the gate was last closed, as a filter of the program's
  * may have it. The gate closes all the same, 10 ms later. */

@@ -126,8 +126,7 @@ static enum gps_streams_answer answer_of(int code) {
                                                                  : GPS_STREAMS_IDLE;
 }
 
-/* Leaves an event in the list, if the stream works. A stream that captures has left its event
- * before. */
+/* Leaves an event in the list, if the stream works. One that captures has left its event before. */
 static void leave_event(uint64_t stream, bool destroyed) {
     struct gps_stream one = stream_describe(stream);
     if ((state.capturing && gps_stream_is_capturing(stream)) ||

@@ -1,13 +1,11 @@
 /*
- * streams.h - the streams that a process with merge rules has given work to, and whether they are
- * idle.
+ * streams.h - the streams to which a process with merge rules gave work, and whether they are idle.
  *
  * Explicit streams are remembered one by one, until they are destroyed. The default streams of a
  * context are asked by its legacy stream, for which the per-thread ones are waited, too (recorded
  * on an H200, 2026-11-22: cuStreamQuery of the legacy stream is 600 while a per-thread one works).
- * An event stands for work of a stream that cannot be asked any more: one that was destroyed, or
- * that captures a graph now. Any thread may call these functions. No lock is held while the driver
- * is asked.
+ * An event stands for work of a stream that cannot be asked: one destroyed, or capturing a graph.
+ * Any thread. No lock is held while the driver is asked.
  */
 #pragma once
 
@@ -24,8 +22,7 @@ extern _Atomic uint64_t gps_streams_epoch;
 /* Returns the context. Without one the driver refuses the work. */
 uint64_t gps_streams_add(uint64_t stream);
 
-/* Whether it is one of those that the thread noted last. `context`: of a default stream the current
- * one, else 0. */
+/* Whether the thread noted it lately. `context`: of a default stream the current one, else 0. */
 static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64_t stream,
                                         uint64_t context) {
     if (slot->epoch != atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed))
@@ -61,8 +58,7 @@ enum gps_streams_answer {
 /* These are called inside a gps_scope, with gps_swap_lock. */
 
 /* With the gate closed: whether all streams, of a context or of any (0), are idle. `first` is the
- * first stream that is not known to be; with UNKNOWN it has the context whose work is to be waited
- * for. */
+ * first not known to be; with UNKNOWN it has the context whose work is to be waited for. */
 enum gps_streams_answer gps_streams_look(uint64_t context, struct gps_stream *first);
 /* Whether there was work of a stream that could not be noted, and in which context. It counts until
  * that context's work was waited for. */
@@ -71,15 +67,13 @@ bool gps_streams_lost(struct gps_stream *lost);
 bool gps_streams_is_busy(const struct gps_stream *one);
 /* The same for the stream with whose work a thread waits at the gate. */
 bool gps_streams_is_stalled_busy(const struct gps_gate_stream *held);
-/* Whether all streams of a context are idle. With the gate open: GPS_STREAMS_BUSY, too, while a
- * graph is captured. */
+/* Whether a context's streams are idle. With an open gate: BUSY, too, while a graph is captured. */
 enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed);
 /* Whether work of the context is noted: it has not been destroyed. */
 bool gps_streams_knows(uint64_t context);
 /* Frees the events behind work that has ended. No other thread looks meanwhile. */
 void gps_streams_end_events(void);
-/* A number for all work up to now, if the gate is closed: later work has this epoch, or a later
- * one. */
+/* A number for all work up to now, if the gate is closed: later work has this or a later epoch. */
 uint64_t gps_streams_mark(void);
 /* The work before the mark has been waited for in the context. This needs no lock. */
 void gps_streams_waited(uint64_t context, uint64_t mark);

@@ -24,8 +24,7 @@ static struct {
     _Atomic int destroyer;   /* the thread that destroys a context; 0: none does */
 } state;
 
-/* A thread that comes here does not destroy a context any more: a handler has left the call by
- * longjmp. */
+/* A thread that comes here destroys no context any more: a handler left the call by longjmp. */
 void gps_swap_return(void) {
     int self = state.destroyer ? (int)syscall(SYS_gettid) : 0;
     if (self)

@@ -84,8 +84,7 @@ void gps_swap_reset(void); /* in a forked child */
 bool gps_stall_begin(const _Atomic bool *stop);
 void gps_stall_end(void);
 
-/* How many ns a new stall has to wait after stalls for which work waited; and after one that
- * failed. */
+/* How many ns a new stall waits after stalls for which work waited; and after one that failed. */
 uint64_t gps_stall_rest(void);
 uint64_t gps_stall_wait(void);
 /* So many stalls in a row failed that the device is never idle. */

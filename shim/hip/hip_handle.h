@@ -19,8 +19,7 @@
  * exists. */
 void gps_hip_plain_handle(const uint8_t handle[GPS_HANDLE_BYTES], uint8_t plain[GPS_HANDLE_BYTES]);
 
-/* How far inside its allocation the pointer lay of which the handle was taken. The runtime ignores
- * it. */
+/* How far inside its allocation the handle's pointer lay. The runtime ignores it. */
 uint64_t gps_hip_handle_offset(const uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* Up to version 7 a name in /dev/shm, then type, pid and ROCr's handle of a signal. */

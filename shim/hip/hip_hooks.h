@@ -3,8 +3,7 @@
  *
  * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). By calls/entry.h
  * it finds whether gpushare acts in this process at all; if not, it calls the real function and
- * nothing else. gps_on_<name>, in hip_<kind>.c, converts the arguments and calls the function of
- * calls/ for it.
+ * nothing else. gps_on_<name>, in hip_<kind>.c, converts the arguments and calls calls/.
  */
 #pragma once
 

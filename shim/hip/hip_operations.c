@@ -1,7 +1,6 @@
 /*
- * HIP has devices and hardly any contexts: the context of a device is its ordinal plus one. The
- * operations that merging, the keeper and the open cache need are left out, and start.c refuses
- * rules that need them.
+ * HIP has devices and hardly any contexts: the context of a device is its ordinal plus one. What
+ * merging, the keeper and the open cache need is left out; start.c refuses rules that need it.
  */
 #include "hip_hooks.h"
 
@@ -116,8 +115,7 @@ static int hip_ops_range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     return code;
 }
 
-/* The attributes of memory: HIP_MEMORY_UNREGISTERED, which version 6 answers with success, is
- * none. */
+/* The attributes of memory, not HIP_MEMORY_UNREGISTERED, which version 6 answers with success. */
 static int attributes_of(uint64_t pointer, hipPointerAttribute_t *out) {
     const int code = CALL(hipPointerGetAttributes, out, (void *)pointer);
     return code == GPS_OK && out->type == HIP_MEMORY_UNREGISTERED && gps_hip_generation() >= 6

@@ -106,8 +106,7 @@ static struct gps_answer free_begin(const struct freeing *of) {
     return answer;
 }
 
-/* CLOSING -> GONE. The driver's free is the program's own call: signals and capture mode are as the
- * program left them. */
+/* CLOSING -> GONE. The driver's free is the program's call, with its signals and capture mode. */
 static int free_now(const struct freeing *of) {
     const int code = of->release.call(of->alloc->pointer, of->release.stream);
     GPS_SCOPE();

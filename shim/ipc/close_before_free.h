@@ -1,8 +1,7 @@
 /*
  * close_before_free.h - carries out the program's free of an exported region.
  *
- * The memory is freed at once, after a wait for importers, later, or not at all, as policy says.
- * Any thread.
+ * The memory is freed at once, after importers, later, or never, as policy says. Any thread.
  */
 #pragma once
 
@@ -17,6 +16,5 @@ struct gps_release {
 
 /* The program frees an exported allocation, which the caller has taken from the registry; its
  * region is LIVE. A free at once calls `release`. A region that must wait goes to deferred.h. If
- * the memory stays, the registry has the allocation again. Returns the code for the program. Needs
- * no scope. */
+ * the memory stays, the registry has the allocation again. Returns the code. No scope. */
 int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release release);

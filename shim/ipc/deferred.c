@@ -246,8 +246,7 @@ static void end_hand_over(struct gps_export *region) {
     gps_deferred_become(region, GPS_EXPORT_DEFERRED);
 }
 
-/* Publishes again that the region is closed, which may have failed: until then importers may
- * come. */
+/* Publishes again that it is closed, which may have failed: until then importers may come. */
 static bool deferred_is_due(struct gps_export *region) {
     if (gps_background_stopped(&reaper) || region->at_end)
         return false;

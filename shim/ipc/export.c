@@ -88,8 +88,7 @@ static bool export_publish(struct gps_export *region) {
     return region->published;
 }
 
-/* Asks the driver for an address inside an allocation, or for memory of calls that are not
- * hooked. */
+/* Asks the driver for an address inside an allocation, or for memory of unhooked calls. */
 static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     uint64_t base, size;
     if (gps_ops->range(pointer, &base, &size) != GPS_OK)
@@ -370,8 +369,7 @@ static unsigned part_of_tombstones(void) {
 }
 
 /* A process that looks meanwhile finds a record in one of the two places, and in either that the
- * region is freed. The memory is free by now, so another thread may have exported the same handle
- * again. */
+ * region is freed. The memory is free, so another thread may have exported the handle again. */
 void gps_export_leave_tombstone(const struct gps_region_record *record) {
     const unsigned limit = part_of_tombstones();
     struct gps_record_reservation mine, oldest;

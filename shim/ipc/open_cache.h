@@ -1,9 +1,8 @@
 /*
  * open_cache.h - imports that the program has closed, and that stay mapped for its next open.
  *
- * Owns the choice of what is cached (the imports themselves are the registry's), and a thread that
- * watches the records of their regions and the files of their owners. How an import passes from
- * state to state:
+ * Owns the choice of what is cached (the imports are the registry's), and a thread that watches
+ * their regions' records and their owners' files. How an import passes from state to state:
  *
  *   GONE    OPEN    the driver has opened it
  *   OPEN    CACHED  the program's last close, if its files are watched and it is not stale; the
@@ -29,8 +28,7 @@
  *
  * The driver's close waits for kernels of this process, so only the thread, and closes that fill
  * the cache, make one. Other calls wait for them up to a limit, which counts from the first such
- * wait after the last end: a call never waits again for an end that another one has waited for that
- * long.
+ * wait after the last end: no call waits again for an end that was waited for that long.
  *
  * An import that cannot be watched is not cached. Any thread; no scope where not said otherwise.
  */

@@ -8,8 +8,7 @@
 #include "log/event_log.h"
 #include "registry/registry.h"
 
-/* A rule has made the region: other processes may open it, unless its exporter is to free it
- * first. */
+/* A rule has made the region: others may open it, unless its exporter is to free it first. */
 void gps_region_event_created(const struct gps_export *region);
 void gps_region_event_exported(const struct gps_export *region);
 /* The program freed it, and the memory stays: as a result for its first importer, or until the last
@@ -22,7 +21,6 @@ void gps_region_event_freed(const struct gps_export *region);
 
 /* An import is open, or is closed again; `with_context`: because its context was destroyed. */
 void gps_region_event_opened(const struct gps_import *import);
-/* The program closed the import, and it stays mapped for the next open: gps_region_event_closed
- * follows at its end. */
+/* The closed import stays mapped for the next open: gps_region_event_closed follows at its end. */
 void gps_region_event_cached(const struct gps_import *import);
 void gps_region_event_closed(const struct gps_import *import, bool with_context);

@@ -19,8 +19,7 @@
 #include "gpushare/region.h"
 
 /* The driver has refused a handle. True: the option is on, or the memory lies in blocks of ours
- * (suspend = on), whose run is the whole allocation; and this is the token of the memory at the
- * address. */
+ * (suspend = on), whose run is all of it; and this is the token of the memory there. */
 bool gps_token_get(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* Around an unmap. First the serial of the memory at its beginning, before the books forget it (0:

@@ -195,8 +195,7 @@ static void admit(struct lines *lines) {
     lines->all[lines->count++] = (struct line){high, inode_of(high)};
 }
 
-/* Drops the lines that are not ours any more. False: no process can reach us, and it is tried
- * again. */
+/* Drops lines that are not ours any more. False: no process can reach us, and it is tried again. */
 static bool look_after(struct lines *lines) {
     for (nfds_t i = lines->count; i > 0; i--)
         if (!line_is_ours(&lines->all[i - 1]))

@@ -167,8 +167,7 @@ static bool is_transient(int status) {
            status == -ETOOMANYREFS;
 }
 
-/* Whether this attempt failed because no descriptor could be passed: by us, or by a keeper, which
- * answers -EAGAIN then. */
+/* Whether no descriptor could be passed: by us, or by a keeper, which answers -EAGAIN then. */
 static bool is_crowded(const struct exchange *exchange, int status) {
     if (status == 0)
         return brings_descriptor(exchange) && gps_passing_is_crowded();
@@ -182,8 +181,7 @@ static int time_out(const struct exchange *exchange) {
 }
 
 /* How long to wait for a keeper. While the lock is held and there is no socket, a keeper is
- * starting; but if the lock was taken before this call started one, another process only occupies
- * it. */
+ * starting; but if it was taken before this call started one, another process occupies it. */
 static uint64_t reply_within(const struct exchange *exchange) {
     if (!exchange->started)
         return REPLY_WITHIN;

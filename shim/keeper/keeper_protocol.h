@@ -1,6 +1,5 @@
 /*
- * keeper_protocol.h - seals and checks the messages between processes and the keeper
- * (gpushare/keeper.h).
+ * keeper_protocol.h - seals and checks messages of processes and the keeper (gpushare/keeper.h).
  *
  * Pure functions on memory, as in record.h. A check accepts any bytes of a peer and returns NULL or
  * a phrase that says what is wrong; a message that passed is safe to use.

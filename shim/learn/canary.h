@@ -17,8 +17,7 @@ void gps_canary_start(void);
  * gps_scope. Each allocation has to be asked for, also one that is too small to be merged. */
 const struct gps_rule *gps_canary_rule(uint64_t size, enum gps_profile_kind kind);
 
-/* The bytes of a block were looked at: `changed` by no call since it was looked at before. Wants
- * the lock of area.h. */
+/* A block was looked at: `changed` by no call since the look before. Wants the lock of area.h. */
 void gps_canary_note(const struct gps_area *area, const struct gps_block *block, uint64_t before,
                      uint64_t now, bool changed);
 

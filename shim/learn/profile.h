@@ -1,6 +1,5 @@
 /*
- * profile.h - what is known of one allocation of a process that learns, and its lines in the
- * report.
+ * profile.h - what a process that learns knows of an allocation, and its lines in the report.
  *
  * The allocation is an area (merge/area.h) in the driver's own memory, so no block of it is ever
  * swapped. Its line has its facts and times (in milliseconds since the process began), then

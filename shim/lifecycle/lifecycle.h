@@ -33,8 +33,7 @@ void gps_lifecycle_not_initialized(void);
  * runs nothing more on this thread. A call that another thread begins meanwhile does not return,
  * because our state may be withdrawn already. Nor does another thread's end. */
 void gps_lifecycle_end(void);
-/* For such a call, and for one that was refused meanwhile: returns only where no other thread is
- * in _exit. */
+/* For such a call, and one refused meanwhile: returns only where no other thread is in _exit. */
 void gps_lifecycle_stay(void);
 
 /* --- between the files of this room --- */

@@ -122,15 +122,13 @@ static enum gps_phase process_start(void) {
     return GPS_PHASE_ON;
 }
 
-/* Waits for another thread's start, which reads files. No lock is held, and the program's signals
- * are let in. */
+/* Waits for another thread's start, which reads files, without a lock and with signals let in. */
 static void await_start(void) {
     while (gps_process_phase() == GPS_PHASE_STARTING)
         gps_program_signals_poll(NULL, 100000);
 }
 
-/* Only the thread that claims the start sets the operations: other threads may use them before a
- * slower one has attached. */
+/* Only the thread that claims the start sets the operations: others may use them already. */
 bool gps_lifecycle_begin(gps_attach_fn *attach) {
     gps_process_make_page();
     GPS_SCOPE();

@@ -191,8 +191,7 @@ static bool region_unpublish(void *last, struct gps_export *region) {
     return true;
 }
 
-/* Unpublishes live regions. For those that other processes hold, a report has told that they lose
- * them. */
+/* Unpublishes live regions. A report has told which ones other processes lose. */
 static void unpublish_live(bool last) {
     struct gps_export *region = NULL, *next;
     gps_registry_take_exports(0, NULL, region_collect, &region);

@@ -2,8 +2,7 @@
  * teardown.h - ends the regions of a process or of a context that ends before they are freed.
  *
  * Results that were never freed are handed over. Importers are waited for as `linger` says. Memory
- * that other processes still hold is reported. Other threads use and free their memory meanwhile.
- * Call inside a gps_scope.
+ * still held elsewhere is reported. Other threads use and free theirs meanwhile. In a gps_scope.
  */
 #pragma once
 

@@ -34,8 +34,7 @@ struct gps_event_line {
 void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self,
                         const char *arguments);
 
-/* Whether an event would be written: one load. For callers that count events before they write
- * them. */
+/* Whether an event would be written: one load. For callers that count events before. */
 bool gps_event_log_is_on(void);
 
 /* Writes one event; before the first one an event that tells the program's arguments. Costs one

@@ -6,8 +6,7 @@
 #include "log.h"
 #include "wording.h"
 
-/* A number may come from the log of a newer version: the entry behind the catalogue stands
- * for it. */
+/* A newer version's log may have other numbers: the entry behind the catalogue stands for them. */
 #define ALL                                                                                        \
     FINDING(FINDING_COUNT, "unknown", ERROR, "an unknown finding", "")                             \
     GPS_FINDINGS(FINDING)                                                                          \
@@ -16,8 +15,7 @@
     GPS_RANGE_HINTS(RANGE_HINT)
 
 /* clang-format off */
-/* The texts, one behind the other. The rows have their places, because pointers would be relocated
- * in every process. */
+/* The texts, in a row. The table has their places: pointers would be relocated in every process. */
 static const struct texts {
     char none[1];
 #define FINDING(name, id, level, sentence, hint)                                                   \

@@ -43,8 +43,7 @@ gps_format_fn gps_format_jsonl;
 struct gps_text gps_format_line(char *buffer, size_t size, struct gps_line line,
                                 const struct gps_stamp *stamp, gps_format_fn *format);
 
-/* The name of a call in a program's source, without the version of its ABI name (_v2). NULL adds
- * nothing. */
+/* The name of a call in a program's source, without its ABI version (_v2). NULL adds nothing. */
 void gps_format_api(struct gps_text *text, const char *api);
 /* "free-while-open in CALL" */
 void gps_format_title(struct gps_text *text, const struct gps_report *report);

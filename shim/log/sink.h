@@ -47,6 +47,5 @@ void gps_sink_path(char to[GPS_SINK_PATH], const char *log, uint32_t pid, const 
 int gps_sink_open_file(const char *path, const char **why);
 /* Writes with SIGPIPE and SIGXFSZ blocked. 0 or errno. */
 int gps_sink_put(int fd, const char *bytes, size_t count);
-/* Writes a message to stderr: `what` at `path` cannot be written, why, and what the library does
- * instead (`so`). */
+/* Says on stderr that `what` at `path` cannot be written, why, and what is done instead (`so`). */
 void gps_sink_complain(const char *what, const char *path, const char *why, const char *so);

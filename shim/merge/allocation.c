@@ -80,8 +80,7 @@ static void area_drop_blocks(struct gps_area *area) {
 }
 
 /* Makes the area's memory before the program has the address, or with overcommit later, and maps it
- * unless the area is lazy. An area that surely does not fit takes no memory from other processes,
- * not even for a moment. */
+ * unless the area is lazy. An area that surely does not fit never takes other processes' memory. */
 static int make_blocks(struct gps_area *area) {
     if (area->lazy && area->rule->overcommit)
         return gps_context_state();
@@ -332,8 +331,7 @@ void gps_merge_purge(uint64_t context, uint64_t before) {
 
 /* --- the area of an address --- */
 
-/* The lock's order is checked first, because most addresses are far from all areas and never take
- * it. */
+/* The lock's order is checked first: most addresses are far from all areas and never take it. */
 bool gps_merge_find(uint64_t address, struct gps_area *found) {
     gps_lock_check((1u << GPS_RANK_AREAS) - 1, "a question whose memory it is");
     if (!gps_area_near(address, 1))

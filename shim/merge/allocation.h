@@ -18,8 +18,7 @@ struct gps_merge_request {
     const uint8_t *uuid;
 };
 
-/* A rule of this program merges. Constant once the process has begun. The start also sets
- * gps_gate_active. */
+/* A rule of this program merges. Constant once begun. The start also sets gps_gate_active. */
 extern bool gps_merge_active;
 /* Allocations that no rule takes lie in blocks, too (suspend = on). Constant as well. */
 extern bool gps_blocks_active;
@@ -46,8 +45,7 @@ enum gps_merge_end {
 bool gps_merge_end_freed(enum gps_merge_end how);
 /* The same for one that has gps_swap_lock, inside a scope for driver calls. */
 void gps_merge_end_freed_locked(void);
-/* Ends the areas of a context that is gone, if they were made before this epoch. Called before
- * gps_swap_permit. */
+/* Ends a lost context's areas, if made before this epoch. Called before gps_swap_permit. */
 void gps_merge_purge(uint64_t context, uint64_t before);
 
 /* The area that the address lies in, without its blocks. It needs no scope. */

@@ -165,11 +165,9 @@ static inline bool gps_area_merges(const struct gps_area *area) {
 static inline uint64_t gps_area_extent(uint64_t size) {
     return (size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
 }
-/* How many blocks there are from one place in an allocation to another, and where; `blocks` may be
- * NULL. */
+/* How many blocks lie between two places in an allocation, and where; `blocks` may be NULL. */
 unsigned gps_area_cut(uint64_t at, uint64_t end, uint64_t largest, struct gps_block *blocks);
-/* The first block of so many bytes: the largest power of two that fits, but no more than
- * `largest`. */
+/* The first block of so many bytes: the largest power of two that fits, at most `largest`. */
 static inline uint64_t gps_area_piece(uint64_t left, uint64_t largest) {
     return left >= largest ? largest : UINT64_C(1) << (63 - __builtin_clzll(left));
 }

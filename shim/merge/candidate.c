@@ -93,8 +93,7 @@ static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
     return begun;
 }
 
-/* A block that could not be offered stays frozen. Either another process was quicker, or it is
- * tried again. */
+/* A block that was not offered stays frozen. Another process was quicker, or it is tried again. */
 static void end_offer(const struct gps_candidate *candidate, int status) {
     struct gps_area *area;
     gps_area_lock();

@@ -7,8 +7,7 @@
  * offered as the shared one. A write of the program's thaws the block, and the candidate is
  * forgotten.
  *
- * The functions are called inside a gps_scope, and without a lock unless their comment says
- * otherwise.
+ * Inside a gps_scope, without a lock unless a comment says otherwise.
  */
 #pragma once
 
@@ -33,8 +32,7 @@ struct gps_candidate {
 struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
                                       struct gps_area **area);
 
-/* Hashes its bytes, with gps_swap_lock. False: it was freed or written meanwhile, or could not be
- * read. */
+/* Hashes its bytes, with gps_swap_lock. False: it was freed, written, or could not be read. */
 bool gps_candidate_hash(struct gps_candidate *candidate);
 
 /* Offers a frozen block. True: there is an equal shared block already, and the candidate has its

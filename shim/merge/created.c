@@ -250,8 +250,7 @@ static int created_exchange(struct gps_created *created, const struct copy *copy
     return code;
 }
 
-/* In a context of the device, with both locks; the second is given back while the device becomes
- * idle. */
+/* In a context of the device, with both locks; the second is given back until the device idles. */
 static int make_whole(uint64_t handle, struct gps_swap_tries *attempts) {
     struct gps_created *created = created_find(handle);
     const bool gated = created->mapped;
@@ -379,8 +378,7 @@ static int map_first(struct gps_created *created, const struct gps_created_map *
     return GPS_OK;
 }
 
-/* GPS_NOT_READY: the memory is parted, and is made whole first because this mapping cannot
- * merge. */
+/* GPS_NOT_READY: the memory is parted, and first made whole: this mapping cannot merge. */
 static int try_to_map(const struct gps_created_map *map, bool *found) {
     GPS_AREAS_LOCKED();
     struct gps_created *created = created_find_referenced(map->handle);

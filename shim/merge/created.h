@@ -13,9 +13,8 @@
  * second mapping, access for another device or for less than reads and writes, an array, an object
  * of multicast, a dma-buf. The program's calls are answered as the driver would.
  *
- * The table is under the lock of area.h. A thread that maps or unmaps has gps_swap_lock, too. The
- * functions may be called by any thread, without a lock, and need no scope, unless said. The codes
- * are the driver's.
+ * The table is under the lock of area.h. A thread that maps or unmaps has gps_swap_lock, too. Any
+ * thread, without a lock, and no scope, unless said. The codes are the driver's.
  */
 #pragma once
 
@@ -37,8 +36,7 @@ bool gps_created_any(void);
 bool gps_created_make(const struct gps_merge_request *request, const struct gps_block_like *like,
                       uint64_t memory, uint64_t *handle);
 
-/* The functions from here on want one of our handles. False: the memory is gone, or the program has
- * no reference to it. */
+/* From here on functions want one of our handles. False: it is gone, or without a reference. */
 bool gps_created_release(uint64_t handle);
 bool gps_created_like(uint64_t handle, struct gps_block_like *like);
 /* Makes the memory one allocation for good. *memory is the driver's handle. With GPS_OK and *memory
@@ -73,8 +71,7 @@ bool gps_created_parted(uint64_t address, uint64_t serial, struct gps_mapped_as 
 
 /* --- for the merger --- */
 
-/* Whether the area is still one allocation: then it is to be parted, and its blocks can be merged
- * later. */
+/* Whether the area is still one allocation: then it is parted, and its blocks can merge later. */
 bool gps_created_is_to_part(uint64_t address, uint64_t serial);
 
 /* As the functions of layout.h: the next one that is to be parted, of all; memory for its blocks;

@@ -19,8 +19,7 @@ static bool eviction_block_is_own(const struct gps_area *area, const struct gps_
 
 /* --- finding, with the lock --- */
 
-/* The first block that begins at an address or behind it, and is this process's own, or merged.
- * NULL: there is no more. */
+/* The first block, own or merged, that begins at or behind an address. NULL: there is no more. */
 static struct gps_block *eviction_block_from(uint64_t from, bool own, struct gps_area **found) {
     for (struct gps_area *area = gps_area_from(from); area; area = gps_area_next(area)) {
         unsigned i = 0, end;

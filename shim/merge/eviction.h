@@ -1,6 +1,5 @@
 /*
- * eviction.h - blocks whose memory a suspension evicts and restores: merged ones, and those of this
- * process's own.
+ * eviction.h - blocks whose memory a suspension evicts and restores: merged and own ones.
  *
  * The addresses stay reserved, and the slots say as before that the process has the blocks, so that
  * the keeper keeps them. All calls of the program and the merger wait meanwhile. Called inside a
@@ -27,8 +26,7 @@ int gps_eviction_enter(uint64_t address);
 /* A descriptor of its memory, the caller's, if it was created here and is not the keeper's. */
 int gps_eviction_descriptor(const struct gps_eviction *block, int *descriptor);
 
-/* The bytes of blocks that have memory of this process's own. It needs no scope for driver
- * calls. */
+/* The bytes of blocks with this process's own memory. It needs no scope for driver calls. */
 uint64_t gps_eviction_own_bytes(void);
 
 /* For a block of another process's, of whose memory the driver gives no descriptor, while this

@@ -58,8 +58,7 @@ static bool anybody_sleeps(void) {
     return gps_proc_each(gps_membership_store(), note_sleeper, &any) != 0 || any;
 }
 
-/* If the device does not become idle, the block stays as it is, and the copy is the keeper's
- * alone. */
+/* If the device does not idle, the block stays as it is, and the copy is the keeper's alone. */
 static void map_copy(const struct gps_eviction *block, uint64_t memory, const _Atomic bool *stop) {
     bool mapped = false;
     if (gps_stall_begin(stop)) {
@@ -95,8 +94,7 @@ static bool give_copy(const struct gps_eviction *block, const _Atomic bool *stop
     return status == 0 || status == -EEXIST || status == -ENOENT;
 }
 
-/* A new keeper waits a moment for the processes that gave the blocks, and answers -EAGAIN until
- * then. */
+/* A new keeper waits a moment for those that gave the blocks, and answers -EAGAIN until then. */
 static bool give_what_is_lost(const _Atomic bool *stop) {
     struct gps_eviction block = {.address = 0};
     bool all = true;

@@ -92,8 +92,7 @@ struct span {
     uint64_t at, end;
 };
 
-/* The block to which a place should belong. Between two edges all but the last have
- * GPS_MERGE_LARGE. */
+/* The block for a place. Between two edges all but the last have GPS_MERGE_LARGE. */
 static struct span wanted_at(const struct gps_area *area, uint64_t place) {
     const uint64_t end = edge_from(area, place + GPS_MERGE_SMALL);
     uint64_t at = edge_to(area, place), size;
@@ -232,8 +231,7 @@ static bool is_settled(const struct gps_area *area, const struct gps_block *bloc
     return block->state != GPS_BLOCK_UNBACKED || block_is_right(area, block);
 }
 
-/* Cuts the blocks anew that a copy touches, as far as they are not mapped. Later copies cut the
- * range behind it. */
+/* Cuts anew the unmapped blocks that a copy touches. Later copies cut the range behind it. */
 static void layout_fit_blocks(struct gps_area *area, const struct touched *copy) {
     unsigned at, end;
     gps_area_blocks(area, area->pointer + copy->from, 1, &at, &end);
@@ -248,8 +246,7 @@ static void layout_fit_blocks(struct gps_area *area, const struct touched *copy)
     }
 }
 
-/* A small copy that begins in a block without memory gives it some, and with it the tensors that
- * are still to come. */
+/* A small copy that begins in a block without memory gives it some, also for tensors to come. */
 static void set_apart(struct gps_area *area, const struct touched *copy) {
     unsigned first, end;
     gps_area_blocks(area, area->pointer + copy->from, copy->to - copy->from, &first, &end);
@@ -458,8 +455,7 @@ static void carry_filled(const struct gps_area *area) {
         }
 }
 
-/* Copies the blocks, in the area's context. Copies only where other allocations could get as much
- * again. */
+/* Copies the blocks, in the area's context, only where others could get as much memory again. */
 static bool relayout_copy_blocks(const struct gps_area *area) {
     const uint64_t size = block_end(&relayout.wanted[relayout.count - 1]) - relayout.wanted[0].at;
     bool copied = gps_block_fits(2 * size);

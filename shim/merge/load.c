@@ -206,8 +206,7 @@ static bool hash_first(struct piece *piece) {
     return !piece->pinned || gps_clock_monotonic() - begun < SLOW;
 }
 
-/* The bytes of the copy are hashed while the shared block is asked for. True: it is mapped, and has
- * all bytes of the piece. */
+/* Hashes the bytes while the shared block is asked for. True: it is mapped, and has all of them. */
 static bool look_for_shared(struct piece *piece) {
     struct offer offer;
     if (piece->state != GPS_BLOCK_UNBACKED || piece->excluded || piece->at ||
@@ -228,8 +227,7 @@ static bool look_for_shared(struct piece *piece) {
 
 /* --- comparing: with gps_swap_lock, so that the block stays what it is --- */
 
-/* Other threads may have moved the block in the array. False: its context is gone, and the block
- * with it. */
+/* Others may have moved the block in the array. False: it is gone, with its context. */
 static bool keep_chunks(const struct piece *piece, struct gps_hash *chunks) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
@@ -297,8 +295,7 @@ static void note_equal(const struct piece *piece) {
         gps_merge_share(block);
 }
 
-/* Whether the block's memory is never written. *chunks: the hashes of its bytes, if they are
- * known. */
+/* Whether the block's memory is never written. *chunks: its bytes' hashes, if known. */
 static bool is_shared(const struct piece *piece, const struct gps_hash **chunks) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();

@@ -1,6 +1,5 @@
 /*
- * load.h - copies from the host into areas with quiet = 0: made only where the bytes are not there
- * yet.
+ * load.h - copies from the host into areas with quiet = 0: made only where bytes are missing.
  *
  * It is about copies from pageable memory, and synchronous ones from pinned memory. Such a copy is
  * made block by block. When the first chunk of a block is that of a shared block, and the copy

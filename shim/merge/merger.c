@@ -73,8 +73,7 @@ GPS_FORGOTTEN(state);
 
 /* --- swaps --- */
 
-/* Until end_swap the gate is closed, and this thread has the lock of areas. False: the device is
- * not idle. */
+/* Until end_swap the gate is closed, and the areas' lock held. False: the device is not idle. */
 static bool begin_swap(void) {
     const uint64_t rest = gps_stall_wait() ? 0 : gps_stall_rest();
     if (rest)
@@ -123,8 +122,7 @@ static void thaw_excluded(void) {
     }
 }
 
-/* Looks in each turn, because a program opens a device for RDMA before it registers memory
- * with it. */
+/* Looks in each turn: a program opens a device for RDMA before it registers memory with it. */
 static void look_what_is_against_it(void) {
     gps_rdma_look();
     gps_plain_look();
@@ -226,8 +224,7 @@ static bool candidate_replace(struct gps_candidate *candidate, struct gps_area *
 
 /* --- which blocks --- */
 
-/* Where copies touched each 64th, and none came for a while, the other bytes lie between
- * tensors. */
+/* Where copies touched each 64th, and none came for a while, the rest lies between tensors. */
 static bool is_sure(const struct gps_block *block, uint64_t now) {
     return gps_block_is_full(block) || (!~block->filled && now - block->written >= LULL_1S);
 }
@@ -243,8 +240,7 @@ static bool block_is_filled(const struct gps_area *area, const struct gps_block 
     return !block->changed && is_sure(block, now);
 }
 
-/* A block that was written just now is not quiet, so it is not hashed: a program that loads is not
- * disturbed. */
+/* A block written just now is not quiet, so not hashed: a program that loads is not disturbed. */
 static bool block_hash_is_due(const struct gps_area *area, const struct gps_block *block,
                               uint64_t now) {
     const uint64_t quiet = area->rule->quiet, between = quiet / HASHES;
@@ -465,8 +461,7 @@ static bool has_lasted(const struct reason *reason) {
     return *since && now - *since >= reason->within;
 }
 
-/* The first reason that lasts counts. All are evaluated, because each turn notes since when they
- * last. */
+/* The first lasting reason counts. All are evaluated: each turn notes since when they last. */
 static enum gps_not_merging find_reason(bool any) {
     struct gps_stream lost;
     const enum gps_not_merging refusal = gps_shared_refusal();
@@ -615,8 +610,7 @@ void gps_merger_retry(void) {
     gps_merger_start();
 }
 
-/* Only the merger's thread takes turns, so that no caller's lock is held while a turn waits for the
- * keeper. */
+/* Only the merger's thread takes turns, so no caller's lock is held while one awaits the keeper. */
 void gps_merger_run(uint64_t serial) {
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
     uint64_t none = 0;

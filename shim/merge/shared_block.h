@@ -1,6 +1,5 @@
 /*
- * shared_block.h - the one copy of equal blocks: a region that the keeper holds, named by its
- * bytes.
+ * shared_block.h - the one copy of equal blocks: the keeper's region, named by its bytes.
  *
  * Its handle is made of GPU, size and hash, so every process that has such bytes knows its id, and
  * finds its record with one open. Its name tells the hash of its first chunk, by which the first
@@ -27,8 +26,7 @@ struct gps_shared_key {
  * key that cannot be had is told once and tried again after a second: until then nothing is merged.
  */
 bool gps_shared_ready(void);
-/* Whether the last try to join the directory and to get the key failed. False: it did not, or there
- * was none yet. */
+/* Whether the last try to join the directory and get the key failed. False: also before any. */
 bool gps_shared_is_unusable(void);
 /* Why the last block, within the last seconds, could not be offered or had. 0: it could. */
 enum gps_not_merging gps_shared_refusal(void);

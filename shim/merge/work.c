@@ -9,8 +9,7 @@
 
 /* --- work --- */
 
-/* After success all that the work may touch has memory. Without success the thread is outside the
- * gate. */
+/* After success all that the work may touch has memory. Else the thread is outside the gate. */
 static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
     gps_gate_enter(pass, stream);
     if (__builtin_expect(

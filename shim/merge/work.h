@@ -24,8 +24,7 @@ void gps_work_end_write(const struct gps_write *write, const struct gps_gate_pas
  * for their end. Inside a scope. */
 void gps_work_set_synced(uint64_t pointer, bool synced);
 
-/* Checks the code of a call that waits for work: a process that wrote merged memory ends with this
- * one. */
+/* Checks the code of a call that waits for work: it ends a process that wrote merged memory. */
 static inline void gps_work_checked(int code) {
     if (__builtin_expect(code == GPS_ILLEGAL_ADDRESS, 0) && gps_merge_active)
         gps_exclusion_record();

@@ -55,8 +55,7 @@ static int attempts_copy(const struct gps_area *area, struct gps_block *block,
     return gps_block_copy(area, block, &attempts->memory);
 }
 
-/* Makes a copy for a block that other processes may have. A frozen block only gets its access
- * back. */
+/* Makes a copy for a block that others may have. A frozen block only gets its access back. */
 static int attempts_prepare(const struct gps_area *area, struct gps_block *block,
                             struct attempts *attempts) {
     if (gps_block_is_read_only(block) && block->state != GPS_BLOCK_FROZEN)
@@ -182,8 +181,7 @@ static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
     return code;
 }
 
-/* A signal handler may leave a wait by longjmp, so a long wait keeps no copy. True: it is worth
- * another attempt. */
+/* A signal handler may leave a wait by longjmp, so a long wait keeps no copy. True: try again. */
 static bool wait(int code, struct attempts *attempts) {
     const bool lacks = code == GPS_OUT_OF_MEMORY && attempts->overcommitted;
     if (lacks || (code == GPS_NOT_READY && !gps_swap_is_soon(&attempts->swap)))

@@ -22,8 +22,7 @@ void gps_writable_end(uint64_t to, uint64_t size);
 /* Called before a function of the driver runs that the library does not know: it may copy past the
  * gate, capture, or hold memory physically. So each block gets memory of this process's own,
  * mapped, and memory of cuMemCreate is whole again. From then on the process merges nothing, and
- * its rules take nothing to merge (not_merging.h). That is told once, with the name of the
- * function.
+ * its rules take nothing to merge (not_merging.h). That is told once, by name.
  *
  * Where there is no memory for that the function runs all the same, unless `surely`: then it can
  * run at any time from now on. Any thread, outside any pass of the gate. It needs no scope. */

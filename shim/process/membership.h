@@ -11,8 +11,7 @@
 /* 0, or the -errno that the last attempt gave. */
 int gps_membership_join(void);
 
-/* NULL unless this process has joined. Both stay valid after gps_membership_end: other threads may
- * still use them. */
+/* NULL until this process joins. Both stay valid after gps_membership_end: threads may use them. */
 const struct gps_store *gps_membership_store(void);
 /* The same, with the records that audits write. */
 const struct gps_store *gps_membership_audit(void);

@@ -11,8 +11,7 @@
 
 #include "directory/lease.h"
 
-/* In the same page as the pointer to it: a program that never uses a GPU touches no other page at
- * its end. */
+/* In the page of the pointer to it: a program that never uses a GPU touches no other at its end. */
 static struct gps_phase_page before_first_call __attribute__((section(".data")));
 struct gps_phase_page *_Atomic gps_phase_page = &before_first_call;
 

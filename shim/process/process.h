@@ -41,8 +41,7 @@ const struct gps_owner *gps_process_self(void); /* its command is the name below
 const struct gps_program *gps_process_program(void);
 bool gps_process_is_self(const struct gps_owner *owner);
 
-/* Whether another thread is in _exit: it may have withdrawn this process's lease and files
- * already. */
+/* Whether another thread is in _exit: it may have withdrawn the lease and files already. */
 bool gps_process_left(void);
 
 /* --- for the lifecycle room --- */
@@ -61,8 +60,7 @@ void gps_process_resume(void);
 void gps_process_await_resume(void);
 /* Returns the phase before. */
 enum gps_phase gps_process_set_phase(enum gps_phase phase);
-/* Reads identity and configuration anew; 0 or -errno of gps_config_load, which calls fn. While
- * the phase is STARTING. */
+/* Reads identity and configuration anew; as gps_config_load, which calls fn. While STARTING. */
 int gps_process_load(gps_config_error_fn *fn, void *arg);
 /* True for the first caller: the exit begins. */
 bool gps_process_begin_exit(void);

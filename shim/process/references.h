@@ -1,6 +1,5 @@
 /*
- * references.h - the open references: which regions a process has open, as the directory publishes
- * it.
+ * references.h - the open references: which regions a process has open, as published.
  *
  * Owns the slots of this process's file in procs/ and their lock. An opening begins with an intent,
  * which counts as a reference already, and is committed after the driver's open. Functions return 0

@@ -88,9 +88,8 @@ static bool find_interpreter(struct gps_python_stack *stack) {
 /* --- which native frames are folded --- */
 
 /* The interpreter as a program, "python3.11", or as a library, and the libraries that call C
- * functions for it. In a program of another name that has the interpreter in itself, the
- * interpreter's functions cannot be told from others: there only functions that run Python frames
- * are folded. */
+ * functions for it. In a program of another name that has the interpreter in itself, its functions
+ * cannot be told from others: there only those that run Python frames are folded. */
 static bool path_is_interpreters(const char *path) {
     static const char *const libraries[] = {"libpython3.", "libffi.so.", "_ctypes.",
                                             "_cffi_backend."};

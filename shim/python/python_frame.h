@@ -1,10 +1,9 @@
 /*
  * python_frame.h - the Python frames of the calling thread.
  *
- * They are read without the interpreter's help and without its lock: other threads may run in it
- * meanwhile. So every access goes through gps_peek, every list is bounded, and every object must
- * have the type that belongs there. Any other value ends the walk. No lock, no allocation; keeps
- * errno.
+ * They are read without the interpreter's help or lock: other threads may run in it. So every
+ * access goes through gps_peek, every list is bounded, and every object must have the type that
+ * belongs there. Any other value ends the walk. No lock, no allocation; keeps errno.
  */
 #pragma once
 

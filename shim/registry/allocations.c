@@ -231,8 +231,7 @@ bool gps_alloc_is_drivers(const struct gps_alloc *alloc) {
            (alloc->kind == GPS_ALLOC_EXPORTED && !alloc->region->vmm);
 }
 
-/* A bit for each block of the addresses that a GPU has; only the pages that are touched take
- * memory. */
+/* A bit for each block of the addresses that a GPU has; only touched pages take memory. */
 enum { ADDRESS_BITS = 49 };
 #define BLOCK_BYTES (UINT64_C(1) << BLOCK_BITS)
 #define MAP_BYTES   (UINT64_C(1) << (ADDRESS_BITS - BLOCK_BITS - 3))

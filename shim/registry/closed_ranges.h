@@ -1,6 +1,5 @@
 /*
- * closed_ranges.h - where the imports lay that were closed last, for a look at the arguments of
- * each kernel.
+ * closed_ranges.h - where the imports closed last lay, to look at the arguments of each kernel.
  *
  * A match is only likely: freed_history.h tells for certain. In audits; no lock, any thread.
  */

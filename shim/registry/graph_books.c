@@ -69,8 +69,7 @@ static bool graph_memory_is_same(const struct gps_graph_memory *a,
     return a->kind == b->kind && a->base == b->base && a->size == b->size && a->born == b->born;
 }
 
-/* Other memory that the tree has in this place ended unseen, as with its context: it is dropped,
- * and not reported. */
+/* Other memory in this place ended unseen, as with its context: it is dropped, not reported. */
 static struct memory *memory_of(const struct gps_graph_memory *is) {
     struct memory *memory = memory_from(is->base);
     if (memory && graph_memory_is_same(&memory->is, is))

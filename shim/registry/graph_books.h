@@ -1,6 +1,5 @@
 /*
- * graph_books.h - the graphs that are ready to be launched, and the memory that each had in its
- * nodes when it was made.
+ * graph_books.h - the graphs ready to be launched, and what memory their nodes had when made.
  *
  * Noted memory was alive when it was noted. Memory that ends afterwards is marked at that moment,
  * by its address, so new memory at the same address is never taken for it. In audits. A lock of
@@ -51,8 +50,7 @@ extern _Atomic uint64_t gps_graph_ends;
 void gps_graph_memory_ends(enum gps_freed_kind kind, uint64_t base, const struct gps_freed *freed);
 /* Whether any memory has ended since the last call for this graph. */
 bool gps_graph_is_due(uint64_t exec);
-/* The next use, from number *at on, of memory that has ended, which was not told; *at becomes its
- * number. */
+/* The next use, from number *at on, of ended memory that was not told; *at becomes its number. */
 bool gps_graph_over(uint64_t exec, unsigned *at, struct gps_graph_use *use,
                     struct gps_freed *freed);
 void gps_graph_told(uint64_t exec, unsigned at);

@@ -46,8 +46,7 @@ struct gps_entry {
     uint64_t key; /* an address, or a hash; not 0 */
 };
 
-/* The anchor has the key 0 and is never removed, so that a table that becomes empty keeps its
- * buckets. */
+/* The anchor has the key 0 and is never removed, so an empty table keeps its buckets. */
 struct gps_table {
     struct gps_entry *head, anchor;
 };

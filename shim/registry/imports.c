@@ -239,8 +239,7 @@ static bool remove_over(struct node *node, const struct gps_import *import,
     return previous->over;
 }
 
-/* Whether the opens of the import before go on as this one's: the program closes an address as
- * often as it opened it. */
+/* Whether the earlier import's opens go on as this one's: a program closes as often as it opens. */
 static bool import_goes_on(const struct gps_previous *previous, const struct gps_import *import) {
     return previous->over && previous->import.context == import->context &&
            previous->import.state == GPS_IMPORT_OPEN;
@@ -425,8 +424,7 @@ bool gps_registry_watch(const struct gps_import *import, int record_file, int ow
     return open;
 }
 
-/* Makes the imports of one state stale that have a changed file (-1: any), but not those of this
- * context. */
+/* Makes one state's imports with a changed file (-1: any) stale, but not those of this context. */
 static bool expire(enum gps_import_state what, int file, uint64_t context) {
     bool any = false;
     for (struct node *node = import_first(what), *next; node; node = next) {

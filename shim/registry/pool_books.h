@@ -3,9 +3,8 @@
  * that it gets from them by name or from another process. Memory of the device's own pool is the
  * driver's alone, and not in them.
  *
- * As in vmm_books.h, what a call makes is recorded after its success, and what it ends is taken
- * before the driver is called, and added again if that fails. Any thread; no scope. A forked child
- * finds them empty.
+ * As in vmm_books.h, what a call makes is recorded after success, and what it ends is taken before
+ * it, and added again if it fails. Any thread; no scope. A forked child finds them empty.
  */
 #pragma once
 

@@ -1,10 +1,9 @@
 /*
  * range_tree.h - ranges of addresses that do not overlap, in the order of their addresses.
  *
- * A treap: a search tree by address and a heap by a weight that follows from the address, so a
- * hundred thousand ranges are some twenty steps deep whatever order they come in. An object has its
- * node as a member. The functions take no lock and allocate nothing; the caller does. An empty tree
- * is NULL.
+ * A treap: a search tree by address and a heap by a weight made from the address, so a hundred
+ * thousand ranges in any order are some twenty steps deep. An object has its node as a member. The
+ * functions take no lock and allocate nothing; the caller does. An empty tree is NULL.
  */
 #pragma once
 
@@ -62,8 +61,7 @@ static inline void gps_range_remove(struct gps_range **tree, const struct gps_ra
     *at = low ? low : high;
 }
 
-/* The first range that ends above the address: the one around it, or the next; NULL: there is
- * none. */
+/* The first range that ends above the address: around it, or the next; NULL: there is none. */
 static inline struct gps_range *gps_range_from(struct gps_range *tree, uint64_t address) {
     struct gps_range *first = NULL;
     while (tree) {

@@ -24,8 +24,7 @@ struct gps_record_reservation {
     struct gps_record_reservation *next;
 };
 
-/* Reserves an id. True: the id was that of a tombstone, whose record is the caller's from now
- * on. */
+/* Reserves an id. True: it was that of a tombstone, whose record is the caller's from now on. */
 bool gps_record_reserve_id(struct gps_record_reservation *reservation, const struct gps_id *id);
 /* Makes a tombstone of a region, of at most `limit` (1 to GPS_TOMBSTONES). True: the oldest one was
  * removed for it; its id is reserved, and its record is the caller's to remove. Then more may have

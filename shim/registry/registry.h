@@ -44,9 +44,8 @@ struct gps_alloc {
 /* Whether the driver made the allocation at the program's call, and frees it. */
 bool gps_alloc_is_drivers(const struct gps_alloc *alloc);
 
-/* Records a live allocation, after the driver's success. Replaces an allocation at the same
- * address, which was freed unseen, and returns its region, if it had one; that is then the
- * caller's. */
+/* Records a live allocation, after the driver's success. Replaces one at the same address, which
+ * was freed unseen, and returns its region, if any, now the caller's. */
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc);
 
 /* Removes and returns an allocation. False: there is none at exactly this address. */
@@ -64,15 +63,13 @@ bool gps_registry_is_exported(uint64_t pointer);
  * Returns their number, and one of them in *one. */
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one);
 
-/* The allocation nearest to an address outside of it: the address lies *behind bytes behind its
- * end, or *before bytes before its beginning; the other figure is 0. False: there is none. It looks
- * at all. */
+/* The allocation nearest to an address outside of it, which lies *behind bytes behind its end, or
+ * *before bytes before it; the other is 0. False: there is none. It looks at all. */
 bool gps_registry_nearest(uint64_t address, struct gps_alloc *nearest, uint64_t *behind,
                           uint64_t *before);
 
-/* Begins a new era, before a context is destroyed. All its objects of an older era are
- * destroyed with it; objects that other threads record from now on, perhaps at the same address,
- * are not. */
+/* Begins a new era, before a context is destroyed. Its objects of an older era are destroyed with
+ * it; those that other threads record from now on, perhaps at the same address, are not. */
 uint32_t gps_registry_begin_era(void);
 uint32_t gps_registry_era(void); /* the era to record in an allocation, import or event */
 
@@ -100,8 +97,7 @@ uint64_t gps_registry_bytes(void);
 
 /* The states of an exported region, from its first export to its end. */
 enum gps_export_state {
-    /* The registry has its allocation. The thread that takes that from the registry changes these
-     * two. */
+    /* The registry has its allocation. The thread that takes that changes these two. */
     GPS_EXPORT_LIVE,
     GPS_EXPORT_CLOSING, /* the program frees it, and a thread finds out what becomes of it */
 
@@ -300,8 +296,7 @@ bool gps_registry_expire(uint64_t context);
 /* Opens an import that is cached in this context. */
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                           uint64_t *pointer);
-/* Takes the oldest import that is ENDING, or that is cached in a context, for the driver to close
- * it. */
+/* Takes the oldest import that is ENDING, or cached in a context, for the driver to close it. */
 bool gps_registry_take_ending(uint64_t context, struct gps_import *import);
 /* Removes an import that was taken, after the driver has closed it. */
 void gps_registry_ended(uint64_t pointer);

@@ -49,8 +49,7 @@ static struct {
 } books;
 GPS_FORGOTTEN(books);
 
-/* The caller sees a pending object without its type; the function that gets it back knows the
- * type. */
+/* The caller sees a pending object without its type, which the function that gets it back knows. */
 #define PENDING(object)       ((struct gps_vmm_pending *)(object))
 #define OBJECT(type, pending) ((struct type *)(pending))
 

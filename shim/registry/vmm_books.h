@@ -6,8 +6,7 @@
  * An object that a call makes is recorded after the call has succeeded. One that it ends is taken
  * from the books before the driver is called, because another thread can get the number, or the
  * address, as soon as the driver has returned; a second function gets the outcome, and puts the
- * object back if the call failed. A refused call, or one for an object that is not in the books,
- * changes nothing.
+ * object back if the call failed. A refused call, or one for an unknown object, changes nothing.
  *
  * Memory that gpushare makes itself is not in them. A lock of their own, for some dozens of
  * instructions; mappings are found in a tree (range_tree.h), handles in a hash table. Nothing comes
@@ -71,8 +70,7 @@ struct gps_vmm_pending;
 /* --- reservations --- */
 
 void gps_vmm_reserved(uint64_t pointer, uint64_t size);
-/* Gives back a range that was reserved with this beginning and size. `pending` is for
- * gps_vmm_unreserved. */
+/* Gives back a range reserved with this beginning and size. `pending` is for gps_vmm_unreserved. */
 struct gps_vmm_pending *gps_vmm_unreserve(uint64_t pointer, uint64_t size);
 void gps_vmm_unreserved(struct gps_vmm_pending *pending, bool succeeded);
 /* The reservation around an address. */
@@ -102,8 +100,7 @@ unsigned gps_vmm_take_unmapped(struct gps_vmm_memory *taken, unsigned max);
 
 /* --- mappings --- */
 
-/* Before the driver is asked to map memory: it stays in the books even if another thread releases
- * it. */
+/* Before the driver maps memory: it stays in the books even if another thread releases it. */
 struct gps_vmm_pending *gps_vmm_map(uint64_t handle);
 void gps_vmm_mapped(struct gps_vmm_pending *pending, const struct gps_vmm_mapping *mapping,
                     bool succeeded);
@@ -180,8 +177,7 @@ bool gps_vmm_take_refusal(struct gps_vmm_refusal *refusal);
 /* --- sums --- */
 
 /* The bytes on a device, below GPS_VMM_GPUS, that the program made: of created memory that has a
- * reference or is mapped. Memory that only a descriptor, or another process, still holds does not
- * count. */
+ * reference or is mapped. Memory held only by a descriptor or another process does not count. */
 uint64_t gps_vmm_bytes(int device);
 /* The devices whose sum has changed since the last call, a bit each. */
 uint32_t gps_vmm_changed(void);

@@ -132,8 +132,7 @@ static bool region_is_orphan(const struct gps_region_record *record) {
            gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD;
 }
 
-/* Looks under the name. A region of a dead owner counts as absent, because its handle cannot be
- * opened. */
+/* Looks under the name. A dead owner's region counts as absent: its handle cannot be opened. */
 static enum found import_look_up(const struct gps_rule_request *request,
                                  struct gps_region_record *record, struct gps_owner *holder) {
     struct gps_name_target target;
@@ -232,8 +231,7 @@ static void import_begin_frames(const struct gps_rule_request *request,
     gps_rule_request_report(request, GPS_SHARE_FALLBACK, detail, NULL);
 }
 
-/* Opens the region, and records it as the allocation; without memory for the record it is closed
- * again. */
+/* Opens the region, and records it as the allocation; without memory for that closes it again. */
 static int import(const struct gps_rule_request *request, const struct gps_region_record *record,
                   uint64_t *pointer) {
     struct gps_alloc found;

@@ -36,8 +36,7 @@ enum gps_outcome {
     GPS_DONE,    /* the pointer, or the code of a failed allocation, is the answer */
 };
 
-/* Claims the name of the request. Returns 0 or -errno; with -EEXIST *holder has it (`holder` may be
- * NULL). */
+/* Claims the request's name. Returns 0 or -errno; with -EEXIST *holder (may be NULL) has it. */
 int gps_rule_request_take(const struct gps_rule_request *request, struct gps_owner *holder);
 
 void gps_rule_request_report(const struct gps_rule_request *request, enum gps_finding finding,
@@ -53,7 +52,6 @@ bool gps_rule_take_over(const struct gps_rule_request *request, uint64_t *pointe
                         enum gps_outcome *outcome);
 
 /* rule_import.c: maps the region in place of the allocation. `take_over` is set for role = auto:
- * the awaited exporter may die before it publishes, and the first process to claim its name then is
- * the exporter. */
+ * the exporter may die before it publishes; the first to claim its name then is the exporter. */
 enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool take_over,
                                  uint64_t *pointer, int *code);

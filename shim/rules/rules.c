@@ -175,8 +175,7 @@ static bool rule_make_area(const struct gps_rule_request *request, uint64_t numb
     return true;
 }
 
-/* An allocation that is too small, or for which there is no memory, becomes ordinary memory without
- * a report. */
+/* An allocation too small, or without memory for it, becomes ordinary memory without a report. */
 static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t number,
                               uint64_t *pointer) {
     const char *why = NULL;

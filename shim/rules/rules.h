@@ -2,8 +2,7 @@
  * rules.h - rules: an allocation of the program's becomes a named region, or another process's.
  *
  * The module owns the rules that apply to this process and their counts of matches. Whatever goes
- * wrong here the program gets ordinary memory, and a report says why; only `missing = fail` fails
- * the allocation.
+ * wrong, the program gets ordinary memory, and a report says why; only `missing = fail` fails.
  */
 #pragma once
 
@@ -20,8 +19,7 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height);
 
 /* Allocates `size` bytes (`pool`: in a stream's order) in the current context by the first rule
  * that matches. True: *code is the answer and, if it is 0, *pointer the memory, recorded in the
- * registry. False: no rule matches, or the allocation is to be private: allocate as if there were
- * no rule. */
+ * registry. False: no rule matches, or it is to be private: allocate as without rules. */
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
 /* Whether a rule takes VMM memory that the program has made: then *request is filled. `merges`: the

@@ -1,6 +1,5 @@
 /*
- * bypass.h - finds libraries that call others past this one because they were loaded with
- * RTLD_DEEPBIND.
+ * bypass.h - finds libraries that call past this one because of RTLD_DEEPBIND.
  *
  * Such a library looks into its own dependencies before the program's global scope, in which this
  * library comes first. The linker does not report that, and calls that are bound lazily are not

@@ -1,5 +1,4 @@
-/* module.c - see module.h. Symbols are found by DT_GNU_HASH, or by DT_HASH if an old linker wrote
- * only that. */
+/* module.c - see module.h. Symbols are found by DT_GNU_HASH, or by an old linker's DT_HASH. */
 #include "module.h"
 
 #include <stddef.h>

@@ -45,8 +45,7 @@ void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn 
  * runtimes call it while they start. */
 void *gps_libc_symbol(const char *name);
 
-/* The address of a symbol of libc, or of a library between us and libc: what the program would call
- * without us. */
+/* The address of a symbol of libc, or of a library before it: what a program calls without us. */
 void *gps_next_symbol(const char *name);
 
 /* The address of a symbol in the first loaded module that defines it; NULL: none does. */

@@ -60,8 +60,7 @@ bool gps_module_is_before_us(const void *address) {
 
 /* --- whether it is still the same --- */
 
-/* A build id is compared in place only if it lies in the first page of the module, because later
- * pages may be unmapped. */
+/* A build id is compared in place only in the module's first page: later ones may be unmapped. */
 static bool in_first_page(uintptr_t where, const void *start) {
     return where - (uintptr_t)start <= FIRST_PAGE - sizeof(uint64_t);
 }

@@ -38,8 +38,7 @@ static const struct link_map *self(void) {
     return map;
 }
 
-/* Whether this library is preloaded, and neither linked nor loaded later: only then preloaded
- * libraries lie behind it. */
+/* Whether this library is preloaded, not linked or loaded later: only then others lie behind it. */
 static bool is_preloaded(const struct link_map *us) {
     const struct gps_module own = GPS_MODULE_AT(us);
     for (const struct link_map *map = _r_debug.r_map; map != us; map = map->l_next) {
@@ -50,8 +49,7 @@ static bool is_preloaded(const struct link_map *us) {
     return !module_is_needed(&own);
 }
 
-/* Objects that are loaded at the start keep their places in the list, so two threads count the
- * same. */
+/* Objects loaded at the start keep their places in the list, so two threads count the same. */
 static unsigned count_behind(const struct link_map *us) {
     unsigned count = counted;
     if (count)

@@ -3,8 +3,7 @@
  *
  * Uses libgcc's unwinder, linked in and hidden, because glibc's backtrace would load a library into
  * the program at its first use. A walk takes a few microseconds; trace.h avoids it for stacks
- * walked before. It needs unwind tables, which every distribution builds with. Safe from
- * any thread.
+ * walked before. It needs unwind tables, which every distribution has. Any thread.
  */
 #pragma once
 
@@ -23,8 +22,7 @@ struct gps_step {
 /* Walks from a call site outwards. Returns the number of frames, at most `max`, innermost first;
  * the first is the site itself. If the walk does not reach the site, the site is the only frame. */
 unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned max);
-/* Whether this thread runs in a signal handler, as far as the unwind tables tell. No lock, no
- * allocation. */
+/* Whether this thread is in a signal handler, as unwind tables tell. No lock, no allocation. */
 bool gps_stack_in_handler(void);
 /* Reads the path of the executable, once at the first call. */
 void gps_stack_start(void);

@@ -190,8 +190,7 @@ static void fill_steps(struct stored *stored, const struct gps_step *steps, unsi
     }
 }
 
-/* Under the lock. GPS_NO_TRACE: the depot is full, because three quarters of the table or all words
- * are used. */
+/* Under the lock. GPS_NO_TRACE: the depot is full: three quarters of the table, or all words. */
 static uint32_t depot_add(const struct wanted *wanted) {
     const size_t frame = sizeof(uintptr_t) + sizeof(struct place);
     const size_t size = wanted->steps ? wanted->count * frame : wanted->size;

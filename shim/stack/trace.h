@@ -19,8 +19,7 @@
 
 #define GPS_NO_TRACE 0u
 
-/* Whether more can be shown for a stack, as the frames of an interpreter. NO_MORE: not this
- * time. */
+/* Whether a stack has more to show, as an interpreter's frames. NO_MORE: not this time. */
 enum gps_trace_more { GPS_TRACE_MORE, GPS_TRACE_NO_MORE, GPS_TRACE_NEVER_MORE };
 /* The stack to show for the native one of the call under way, with at most `depth` frames: the
  * number that gps_trace_shown gave, or the trace itself. */

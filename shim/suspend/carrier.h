@@ -1,10 +1,8 @@
 /*
- * carrier.h - carries memory between the GPU and main memory, by as many threads as the process may
- * use.
+ * carrier.h - carries memory between the GPU and main memory, by as many threads as are allowed.
  *
  * Each thread has stages of pinned memory: the driver copies to and from those at the speed of the
- * bus, and the thread between them and the process's main memory. Threads and stages are there
- * for one call only.
+ * bus, and the thread between them and the process's main memory. Both last for one call.
  */
 #pragma once
 

@@ -18,8 +18,7 @@ struct gps_copy {
     bool torn;      /* the memory changed while it was copied: no look-up finds it */
 };
 
-/* The copy of these bytes, or one that is to be made of them, with one user more. NULL: there is no
- * memory to note it. */
+/* The copy of these bytes, made or to be made, with one user more. NULL: no memory to note it. */
 struct gps_copy *gps_copies_get(const struct gps_hash *hash, uint64_t size);
 /* One user less. */
 void gps_copies_put(struct gps_copy *copy);

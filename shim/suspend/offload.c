@@ -146,8 +146,7 @@ static uint64_t batch_carry_out(void) {
     return bytes;
 }
 
-/* Copies the blocks of which the keeper has no bytes, as many at a time as there are descriptors
- * and main memory for. */
+/* Copies blocks whose bytes the keeper lacks, as many at a time as descriptors and memory allow. */
 static uint64_t offload_bring_out(const struct all *all) {
     uint64_t bytes = 0, planned = 0;
     int status = 0;

@@ -13,8 +13,7 @@
 
 #include "shared_memory.h"
 
-/* Called before the process evicts the blocks. Returns the bytes that leave the GPU when it
- * does. */
+/* Called before the process evicts the blocks. Returns the bytes that then leave the GPU. */
 uint64_t gps_offload(void);
 /* Brings in the evicted blocks that are on no GPU. `keep`: how many bytes the keeper may keep in
  * main memory then; UINT64_MAX: a quarter of the memory left there. */

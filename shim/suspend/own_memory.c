@@ -69,8 +69,7 @@ static bool begin_parts(void) {
 
 /* --- hashing --- */
 
-/* Hashes a part, the first of a context after its work: calls that are not hooked may have given
- * some. */
+/* Hashes a part, the first of a context after its work, which unhooked calls may have given. */
 static int hash_one(struct part *part, bool first) {
     struct gps_digest digest = {0};
     int code = gps_ops->enter(part->context);
@@ -97,8 +96,7 @@ static int parts_hash(void) {
 
 /* --- copying --- */
 
-/* Drops the copies of parts that changed while they were copied; other parts may have the same
- * copy. */
+/* Drops the copies of parts that changed meanwhile; other parts may have the same copy. */
 static void leave_torn(void) {
     for (size_t i = 0; i < state.count; i++) {
         struct part *part = &state.parts[i];

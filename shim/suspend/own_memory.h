@@ -13,8 +13,7 @@
 
 #include "shared_memory.h"
 
-/* Copies the parts that were not copied yet; *bytes: their sum. False, and why: all is as
- * before. */
+/* Copies parts that were not copied yet; *bytes: their sum. False, and why: all is as before. */
 bool gps_own_memory_copy(uint64_t *bytes, struct gps_text *why);
 /* Evicts the copied memory. False, and why: a part of it may be evicted. */
 bool gps_own_memory_evict(struct gps_text *why);

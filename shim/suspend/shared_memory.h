@@ -33,6 +33,5 @@ enum gps_taken gps_shared_memory_restore(uint64_t keep, struct gps_text *why);
 /* Why the process cannot evict the memory that it shares. A way of sharing that is added to the
  * library gets a row in the list, unless it can be undone here. */
 
-/* Adds the first obstacle, and what to do. False: there is none. Inside a gps_scope, without a
- * lock. */
+/* Adds the first obstacle, and what to do. False: there is none. In a gps_scope, without a lock. */
 bool gps_obstacle_find(struct gps_text *why);

@@ -70,8 +70,7 @@ static uint64_t left(uint64_t until) {
     return until > now ? until - now : 1;
 }
 
-/* Waits until the device is idle, behind the closed gate. It is open again afterwards: calls wait
- * at their entry. */
+/* Waits for an idle device behind the closed gate, which then opens: calls wait at their entry. */
 static bool await_idle(uint64_t until, struct gps_text *why) {
     struct gps_swap_tries tries = {.failed = 0};
     bool idle = false;

@@ -10,8 +10,7 @@
  * memory is taken again. Memory that is gone for good ends the process with a report: its addresses
  * would be holes.
  *
- * A process that ends while it is suspended leaves its files to the next process, because it cannot
- * call the driver.
+ * A process that ends suspended leaves its files to the next one: it cannot call the driver.
  */
 #pragma once
 

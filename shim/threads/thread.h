@@ -11,9 +11,8 @@
 bool gps_thread_start(void *(*fn)(void *arg), void *arg);
 
 /* A program may end its main thread by pthread_exit. Then glibc ends the process with its last
- * thread, which would be one of ours for ever. So from then on, and not before, a thread looks
- * every 100 ms whether only threads of ours are left, and calls exit(0) with the main thread's
- * mask.
+ * thread, which would be ours for ever. So from then on, and not before, a thread looks every 100
+ * ms whether only threads of ours are left, and calls exit(0) with the main thread's mask.
  *
  * If the main thread calls this, its end is noticed. It makes no system call, because every program
  * pays for it as it begins. Needs no scope. */

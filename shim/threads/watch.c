@@ -17,8 +17,7 @@
 #include "util/program_signals.h"
 #include "util/text.h"
 
-/* Not IN_CLOSE_NOWRITE: every reader of files, this library too, would wake every process that
- * waits. */
+/* Not IN_CLOSE_NOWRITE: every reader of files, this library too, would wake all who wait. */
 enum { EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_CREATE };
 
 static void watch_add_directory(const struct gps_watch *watch, const struct gps_store *store,
@@ -87,8 +86,7 @@ bool gps_watch_quiet(const struct gps_watch *watch) {
     return watch_is_whole(watch) && ioctl(watch->fd, FIONREAD, &bytes) == 0 && bytes == 0;
 }
 
-/* Events of files have no names, so they have one size. If events were lost, one has the
- * number -1. */
+/* Events of files have no names, so they have one size. Lost events make one numbered -1. */
 void gps_watch_changed(struct gps_watch *watch, bool (*fn)(int number)) {
     struct inotify_event events[32];
     ssize_t size;

@@ -77,8 +77,7 @@ void gps_background_reset(struct gps_background *task); /* in a forked child */
 
 /* --- waits for other processes: after a second reported, once, and published --- */
 
-/* Own one on the stack, inside a gps_scope: begin it, take turns until the condition holds,
- * end it. */
+/* On the stack, inside a gps_scope: begin it, take turns until the condition holds, end it. */
 
 struct gps_wait {
     enum gps_slot_via whom; /* GPS_VIA_WAIT_... */

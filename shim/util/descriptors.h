@@ -20,11 +20,9 @@ int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor)
 /* Whether a send of this process's would fail for that reason. False also where it is not known. */
 bool gps_passing_is_crowded(void);
 
-/* Returns the length of the message, 0 at the end of the connection, or -errno. -EMSGSIZE: the
- * message is longer than `size`. -EPROTO: it carries more than one descriptor. -EMFILE: this
- * process has no room for its descriptor. *descriptor is close-on-exec and belongs to the caller,
- * or is -1.
- */
+/* Returns the length of the message, 0 at the end of the connection, or -errno. -EMSGSIZE: it is
+ * longer than `size`. -EPROTO: it carries several descriptors. -EMFILE: this process has no room
+ * for its descriptor. *descriptor is close-on-exec and belongs to the caller, or is -1. */
 ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descriptor);
 
 /* The same with several descriptors, at most GPS_PASSING_MOST. -EMFILE: this process has no room
@@ -38,8 +36,7 @@ void gps_passing_close(const int *descriptors, unsigned count);
 
 /* --- descriptors that stay open in a program --- */
 
-/* Whether the descriptor is still open on this file: programs close descriptors of others, and
- * numbers are given again. */
+/* Whether it is still open on this file: programs close others' descriptors, and numbers recur. */
 bool gps_descriptor_is_of(int fd, dev_t device, ino_t inode);
 
 /* Programs expect low numbers for the files that they open. A number beyond the process's

@@ -2,8 +2,7 @@
  * forgotten.h - variables that a forked child finds zero again.
  *
  * The parent's threads are not in the child, but their locks may be taken there. So a lock is set
- * to zero, not released, and memory is lost, not freed. lifecycle/fork.c resets variables for which
- * that is not enough.
+ * to zero, not released, and memory is lost, not freed. lifecycle/fork.c resets more.
  */
 #pragma once
 

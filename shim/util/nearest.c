@@ -8,8 +8,7 @@
 
 #define LONGEST 64
 
-/* Levenshtein's: letters to put in, to leave out or to change, but for their case. Neither word is
- * longer than LONGEST. */
+/* Levenshtein's distance, but for the case of letters. Neither word is longer than LONGEST. */
 static size_t word_distance(const char *a, const char *b) {
     size_t row[LONGEST + 1];
     const size_t length = strlen(b);

@@ -6,8 +6,7 @@
 #include "clock.h"
 #include "lock.h"
 
-/* A mask in the kernel's layout, with which a sigset_t begins. Made once, because scopes are
- * frequent. */
+/* A mask in the kernel's layout, with which a sigset_t begins. Made once: scopes are frequent. */
 union mask {
     uint64_t bits;
     sigset_t set;
@@ -24,8 +23,7 @@ static const union mask blocked = {.bits =
 static __thread struct gps_program_signals program;
 
 /* A signal handler may run in this call, though libc declares it as one that calls nothing back.
- * The fences keep this thread's accesses to `program` on their side of the call, against those of a
- * scope in that handler. */
+ * The fences keep this thread's accesses to `program` on their side of the call. */
 static void change_mask(int how, const sigset_t *mask, sigset_t *before) {
     atomic_signal_fence(memory_order_seq_cst);
     sigprocmask(how, mask, before);

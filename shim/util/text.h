@@ -24,8 +24,7 @@ struct gps_unit {
     const char *name;
     uint64_t factor;
 };
-/* From h to ns, in nanoseconds; the last row has no name. Of two names for one factor the first is
- * the one to write. */
+/* From h to ns, in nanoseconds; the last row has no name. The first name of a factor is written. */
 extern const struct gps_unit gps_time_units[];
 
 /* Whether names of regions and namespaces may have this character. */
@@ -73,6 +72,5 @@ void gps_text_plain(struct gps_text *text, const char *string);
 /* Adds a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. NULL becomes null. */
 void gps_text_json(struct gps_text *text, const char *string);
 
-/* The meaning of an errno, in the words of glibc, whose strerror takes locale locks and may
- * allocate. Never NULL. */
+/* The meaning of an errno, in glibc's words; its strerror locks and may allocate. Never NULL. */
 const char *gps_error_text(int error);

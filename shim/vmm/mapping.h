@@ -50,8 +50,7 @@ int gps_mapping_create(uint64_t size, uint64_t room, uint64_t *pointer, uint64_t
  * record names; a current device that cannot reach that one is an error (GPS_PEER_UNSUPPORTED). */
 int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
                      uint64_t *pointer);
-/* Unmaps the block and releases it. The caller has waited for the device, so nothing uses the
- * block. */
+/* Unmaps the block and releases it. The caller has waited for the device: nothing uses it. */
 int gps_mapping_close(uint64_t pointer);
 
 /* A descriptor of the block, close-on-exec, the caller's to close. It needs no context. */
@@ -64,8 +63,7 @@ int gps_mapping_take_again(uint64_t pointer, int descriptor);
 /* This mapping is a region now. */
 void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record);
 
-/* The mapping that `address` lies in. Where there is no mapping at all it takes no lock. It needs
- * no scope. */
+/* The mapping of `address`. Where there is none at all it takes no lock. It needs no scope. */
 bool gps_mapping_find(uint64_t address, struct gps_mapping *found);
 extern bool gps_mapping_exists;
 static inline bool gps_mapping_any(void) {
@@ -94,6 +92,5 @@ bool gps_mapping_reaches(int device, int home);
 /* Whether this process still has a region that it created. It needs no scope. */
 bool gps_mapping_has(const struct gps_id *region);
 
-/* A copy of the next mapping by address; begin with zeros. False: there is no more. It needs no
- * scope. */
+/* A copy of the next mapping by address; begin with zeros. False: no more. It needs no scope. */
 bool gps_mapping_next(struct gps_mapping *vmm);

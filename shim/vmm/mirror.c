@@ -85,8 +85,7 @@ static bool mirror_block_is_same(const struct block *block, const struct gps_tok
            block->serial == theirs->serial;
 }
 
-/* The block at the place of the exporter's; NULL: it is not here. *other: another block is in its
- * way. */
+/* The block at the exporter's place; NULL: it is not here. *other: another is in its way. */
 static struct block *mirror_block_find(const struct mirror *mirror,
                                        const struct gps_token_block *theirs, bool *other) {
     struct block *block = mirror_block_from(mirror, theirs->at);

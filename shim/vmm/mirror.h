@@ -18,9 +18,8 @@
 
 #include "gpushare/region.h"
 
-/* Maps the run of a token. 0 and the pointer, or a code of the driver's, or -errno. -ENOENT: the
- * exporter does not have the run any more. -ECONNREFUSED: the exporter has ended. -ETIMEDOUT: it
- * does not answer. */
+/* Maps a token's run. 0 and the pointer, a code of the driver's, or -errno. -ENOENT: the exporter
+ * lacks the run now. -ECONNREFUSED: the exporter has ended. -ETIMEDOUT: it does not answer. */
 int gps_mirror_open(const struct gps_region_record *record, uint64_t *pointer);
 /* Another token had opened the pointer already, and counts this open, which ends with it. */
 void gps_mirror_opened_again(uint64_t pointer, const struct gps_id *token);

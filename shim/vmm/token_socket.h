@@ -1,6 +1,5 @@
 /*
- * token_socket.h - the socket on which a process answers those that open its tokens
- * (gpushare/token.h).
+ * token_socket.h - the socket on which a process answers for its tokens (gpushare/token.h).
  *
  * No allocation. Any thread. Descriptors are close-on-exec and do not block.
  */

@@ -50,8 +50,7 @@ bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], in
 /* --- another keeper --- */
 
 /* Whether the region is still mapped: the program may have freed it meanwhile, and have other
- * memory at its address. An id is never used again, so a region that is there now was there all the
- * time. */
+ * memory at its address. No id is used again, so a region there now always was. */
 static bool vmm_region_is_there(const struct gps_mapping *vmm) {
     struct gps_mapping now;
     return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
@@ -144,8 +143,7 @@ static int vmm_region_deposit(struct gps_export *region) {
     return status == -EEXIST ? 0 : status;
 }
 
-/* The slot comes first, because the keeper keeps a region for the processes that it finds in the
- * directory. */
+/* The slot comes first: the keeper keeps a region for processes that it finds in the directory. */
 int gps_vmm_region_publish(struct gps_export *region) {
     const struct gps_region_record *record = &region->record;
     int status = gps_references_begin(&record->id, GPS_VIA_CREATOR, &region->slot);

@@ -8,8 +8,7 @@
  * and another keeper starts, a background thread deposits the regions that were created here again.
  * The driver gives no descriptor of imported memory: that ends with its last mapping.
  *
- * Any thread may call these functions, inside a gps_scope that has entered a context, unless their
- * comment says otherwise.
+ * Any thread, inside a gps_scope that has entered a context, unless a comment says otherwise.
  */
 #pragma once
 
@@ -27,8 +26,7 @@ void gps_vmm_region_end(struct gps_export *region);
 /* Deposits the descriptor of a region with a keeper that is new. It stays the caller's. 0 or
  * -errno. -ENOENT: there is no such region any more. */
 int gps_vmm_region_give(const struct gps_id *region, int descriptor);
-/* The same. True: the keeper has the region now, or from another process, or does not need it any
- * more. */
+/* The same. True: the keeper has the region now, also from another, or needs it no more. */
 bool gps_vmm_region_return(const struct gps_id *region, int descriptor);
 
 /* Maps a region of the keeper's into the current context, after the intent was published. Returns

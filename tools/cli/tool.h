@@ -174,8 +174,7 @@ char *tool_vformat(const char *format, va_list args) __attribute__((format(print
         va_end(args_);                                                                             \
         made_;                                                                                     \
     })
-/* Reads an open file to its end; malloc'ed, with a NUL behind it. A part that cannot be read is
- * missing. */
+/* Reads an open file to its end; malloc'ed, with a NUL behind it. An unreadable part is missing. */
 char *tool_read(int file, size_t *size);
 /* Gets the first line of a file that begins so, without its newline. False: there is none. */
 bool tool_read_line(const char *path, const char *begin, char *line, int size);

@@ -119,8 +119,7 @@ static void accounting_add(struct accounting *accounting, const struct view *vie
     TOOL_APPEND(accounting->accounts, accounting->count, part);
 }
 
-/* The memory that a process has by `mine` of `all` shares. `rest`: the bytes that cannot be
- * split. */
+/* A process's memory by `mine` of `all` shares. `rest`: the bytes that cannot be split. */
 static struct account share_of(const struct view_region *region, size_t mine, size_t all,
                                uint64_t rest) {
     const uint64_t extent = region->record.extent, part = extent / all * mine + rest;

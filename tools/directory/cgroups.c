@@ -27,8 +27,7 @@ static void parse_pod(const char *part, struct cgroups *found) {
 }
 
 /* 64 hex digits, alone or behind what a runtime puts there: "docker-<id>.scope", "libpod-<id>",
- * "cri-containerd-<id>.scope", "kubepods-...:cri-containerd:<id>". conmon looks after a container,
- * and is in none. */
+ * "cri-containerd-<id>.scope", "kubepods-...:cri-containerd:<id>". conmon is in none. */
 static void parse_container(const char *part, struct cgroups *found) {
     const char *end = strstr(part, ".scope");
     const size_t length = end && end[6] == 0 ? (size_t)(end - part) : strlen(part);

@@ -11,6 +11,5 @@ struct cgroups {
     char slurm_job[24], slurm_step[24];
 };
 
-/* Reads, and cuts up, the text of /proc/PID/cgroup, of cgroup v1 or v2. Of containers in each other
- * the innermost counts. */
+/* Reads, and cuts up, the text of /proc/PID/cgroup, v1 or v2. The innermost container counts. */
 void cgroups_parse(char *text, struct cgroups *found);

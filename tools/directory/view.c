@@ -295,8 +295,7 @@ static void drop_doubles(struct view *view) {
     view->region_count = unique;
 }
 
-/* Of the freed regions those that a process has open, by their ids. The regions and holds are in
- * the order of these. */
+/* The freed regions that a process has open. Regions and holds are in the order of the ids. */
 static void collect_held(struct view *view) {
     const size_t count = view->region_count;
     struct gps_region_record record;

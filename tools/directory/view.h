@@ -1,6 +1,5 @@
 /*
- * view.h - the published directory as it is at one time: regions, processes and users, joined and
- * sorted.
+ * view.h - the published directory at one time: regions, processes and users, joined and sorted.
  *
  * Owns the choice of the directory (GPUSHARE_DIR, GPUSHARE_NAMESPACE). Regions are read before
  * processes: so a region's owner and users that are still alive are seen alive. Nothing is locked:
@@ -106,8 +105,7 @@ void view_store_leave(const struct gps_store *store);
 /* Reads everything. Damaged files are warned about and left out. False after an error message.
  * A directory that does not exist is an empty one. */
 bool view_read(struct view *view);
-/* The same with the freed regions that no process has open any more; the other leaves them
- * unread. */
+/* The same with freed regions that no process has open; the other leaves them unread. */
 bool view_read_all(struct view *view);
 void view_free(struct view *view);
 
@@ -132,8 +130,7 @@ bool view_merged(const struct view_region *region);
 /* Marks the regions that match the text as found, and no others. Returns how many it marked. */
 typedef bool view_match_fn(const struct view_region *region, const char *text);
 size_t view_find(struct view *view, view_match_fn *matches, const char *text);
-/* Its id begins with the text, which must have 6 digits or more, for fewer often fit several
- * regions. */
+/* Its id begins with the text, of 6 digits or more, for fewer often fit several regions. */
 bool view_has_id(const struct view_region *region, const char *text);
 
 /* Adds the names, or short ids, of the regions that `listed` accepts to a list (tool_list). Returns

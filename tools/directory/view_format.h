@@ -43,8 +43,7 @@ enum term_colour view_format_colour(const struct view_region *region);
  * of a VMM region keeper and keep, and of one with whole frames those. */
 void view_format_region_json(const struct view *view, const struct view_region *region,
                              json_t *object);
-/* {mode, slots, newest, age, left_out, late, odd, waits, ended, readers}; null is what is not
- * known, or not there yet. */
+/* {mode, slots, newest, age, left_out, late, odd, waits, ended, readers}; null: not known. */
 json_t *view_format_frames_json(const struct view_region *region, const struct view_frames *frames);
 /* {pid, command, pid_ns} */
 json_t *view_format_owner_json(const struct gps_owner *owner);

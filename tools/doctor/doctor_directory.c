@@ -51,8 +51,7 @@ static bool is_kernels(const char *path) {
     return found;
 }
 
-/* Why the root cannot be made in this directory; NULL: it can. Programs make one directory, but not
- * those above it. */
+/* Why the root cannot be made in this directory; NULL: it can. Programs make none above it. */
 static const char *why_not_below(const char *above, const char *root) {
     const size_t length = strlen(above);
     struct stat info;

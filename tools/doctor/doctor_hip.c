@@ -34,8 +34,7 @@ static void judge_version(struct doctor *doctor, int version) {
 
 enum { ALL_LEGACY = 602 /* the newest version whose sources were read from before mid-2025 */ };
 
-/* False: by dma-buf, or that is not known. 1 is in container images of inference servers
- * (rocm-systems#2209). */
+/* False: by dma-buf, or unknown. 1 is in images of inference servers (rocm-systems#2209). */
 static bool by_legacy_handles(struct doctor *doctor, int version) {
     const char *mode = getenv(MODE);
     const bool legacy = version <= ALL_LEGACY;

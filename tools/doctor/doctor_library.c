@@ -1,6 +1,5 @@
 /*
- * doctor_library.c - checks that the library loads, lists other preloaded libraries, and judges a
- * command.
+ * doctor_library.c - checks that the library loads, lists others preloaded, and judges a command.
  */
 #include <gnu/libc-version.h>
 #include <sys/wait.h>

@@ -1,6 +1,5 @@
 /*
- * keeper.c - `gpushare keeper`: holds the descriptors of VMM regions, so that they outlive their
- * creators.
+ * keeper.c - `gpushare keeper`: holds VMM regions' descriptors, so they outlive their creators.
  *
  * Programs start a keeper by themselves (--on-demand). It ends when there is nothing to keep.
  */
@@ -109,8 +108,7 @@ static int watch_processes(const struct gps_store *store) {
     return fd;
 }
 
-/* The parent may have blocked or ignored any of these signals; a blocked signal is never
- * ignored. */
+/* The parent may have blocked or ignored any of these; a blocked signal is never ignored. */
 static int take_signals(void) {
     sigset_t ours;
     signal(SIGPIPE, SIG_IGN);
@@ -184,8 +182,7 @@ static void keeper_answer_poll(struct keeper *keeper, const struct pollfd *wait,
     connections_expire(keeper);
 }
 
-/* The last process to leave removes the files of dead processes. A keeper without other processes
- * is the last one. */
+/* The last process to leave removes the files of dead ones. A keeper without others is the last. */
 static void collect_garbage(struct keeper *keeper, unsigned others) {
     struct gps_gc_counts counts;
     if (others == 0 && keeper->others != 0)

@@ -88,8 +88,7 @@ bool incumbent_is_ours(const struct keeper *keeper);
 
 /* --- leadership.c: the right to be the one keeper of a store --- */
 
-/* Becomes the keeper of the store. 0 or -errno; -EEXIST: there is another one, *other (pid 0: it
- * does not answer). */
+/* Becomes the store's keeper. 0 or -errno; -EEXIST: *other is it (pid 0: it does not answer). */
 int leadership_take(struct keeper *keeper, bool replace, struct gps_owner *other);
 /* Drops all regions, and removes all files. */
 void leadership_end(struct keeper *keeper);

@@ -1,9 +1,8 @@
 /*
  * leadership.c - becomes the keeper of a namespace, and stops being it.
  *
- * It takes, in this order, the lock, so that there is only one keeper; the lease, which the records
- * of regions name as their owner; the regions of a predecessor; and the socket. It ends in the
- * reverse order.
+ * It takes, in this order, the lock, so that there is only one keeper; the lease, which regions'
+ * records name as their owner; a predecessor's regions; and the socket. It ends in reverse order.
  */
 #include "keeper_state.h"
 

@@ -21,8 +21,7 @@ bool offloaded_is(const struct keeper_region *region);
 
 /* Updates the region's record: offloaded or not. */
 void offloaded_tell(const struct region_list *list, struct keeper_region *region);
-/* Closes the memfds of blocks that are on the GPU, but keeps `most` bytes, or as many as are
- * allowed. */
+/* Closes the memfds of blocks on the GPU, but keeps `most` bytes, or as many as are allowed. */
 void offloaded_trim(struct region_list *list, uint64_t most);
 /* The region ends. */
 void offloaded_forget(struct region_list *list, struct keeper_region *region);

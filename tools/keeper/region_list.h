@@ -17,8 +17,7 @@ static inline void sooner(uint64_t *time, uint64_t other) {
 
 /* Makes the table, for `max` regions or as many as there is memory for. 0 or -errno. */
 int region_list_begin(struct region_list *list);
-/* After the death of the keeper that served: finds its regions, and finishes the ends that it had
- * begun. */
+/* After the death of the keeper that served: finds its regions, and finishes the ends it began. */
 void region_list_recover(struct region_list *list);
 
 struct keeper_region *region_list_find(const struct region_list *list, const struct gps_id *id);
@@ -33,8 +32,7 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
  * With `inherits`, finds the records of the living keeper whose name is `self`, which is about to
  * be replaced. -EMFILE: they are more than this process can hold. */
 int region_list_adopt(struct region_list *list, uint64_t now, bool inherits);
-/* That keeper has been replaced: regions that it dropped or retired meanwhile are dropped or
- * retired here, too. */
+/* That keeper has been replaced: regions that it dropped or retired meanwhile are so here, too. */
 void region_list_settle(struct region_list *list);
 
 /* Gives the region the descriptor that it lacks; the list takes it over. */
@@ -54,6 +52,5 @@ void region_list_end(struct region_list *list, struct keeper_region *region);
  * processes but us. 0 or -errno; then nothing was dropped. */
 int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others);
 /* Drops the merged blocks that no process has open, but not those kept for ever. A process that
- * gets or deposits a block has a slot first, so blocks need no grace. 0; -ENOENT: there was
- * none. */
+ * gets or deposits a block has a slot first, so no grace is needed. 0; -ENOENT: none. */
 int region_list_reclaim(struct region_list *list);

@@ -89,8 +89,7 @@ static void close_between(int first, int last) {
         close(fd);
 }
 
-/* Closes the files that the dead keeper had open for a moment: connections, and descriptors that it
- * had received. */
+/* Closes the dead keeper's files of the moment: connections, and descriptors that it received. */
 static void close_others(const struct keeper *keeper) {
     size_t count;
     int *list = list_descriptors(keeper, &count);

@@ -12,6 +12,5 @@ struct canary_sums {
 };
 struct canary_sums canary_sum(const struct profiles *profiles);
 
-/* Prints a row for each allocation that was written, and one for others that are alike. `path`: the
- * rules. */
+/* Prints a row for each written allocation, and one for others alike. `path`: the rules. */
 void canary_report(FILE *out, const struct profiles *profiles, const char *path);

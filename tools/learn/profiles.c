@@ -219,9 +219,7 @@ static void find_run(const struct alike *alike, struct profile_rule *rule) {
     }
 }
 
-/* Adds up what the rule takes. An allocation that is fine and not taken has no selectors of its
- * own.
- */
+/* Adds up what the rule takes. An allocation that is fine but not taken has no selectors. */
 static void alike_sum_up(const struct alike *alike, struct profile_rule *rule) {
     uint64_t processes = 0;
     for (size_t i = 0; i < alike->count; i++) {

@@ -11,8 +11,7 @@
 #include "log/log.h"
 #include "util/text.h"
 
-/* The time of a line, and the number of lines that were read before it, which orders lines of one
- * time. */
+/* The time of a line, and the number of lines read before it, which orders lines of one time. */
 struct moment {
     char time[LOG_TIME_BYTES];
     uint64_t line;

@@ -16,8 +16,7 @@ struct follow {
 char *follow_glob(const char *log);
 
 /* Hands out the lines that were written since the last time, those of each file in their order. A
- * line that is not whole yet waits. False: a path that was given cannot be read, and stderr says
- * why. */
+ * line not whole yet waits. False: a given path cannot be read, and stderr says why. */
 typedef void follow_line_fn(void *arg, const char *text, size_t length);
 bool follow_read(struct follow *follow, follow_line_fn *fn, void *arg);
 void follow_end(struct follow *follow);

@@ -52,8 +52,7 @@ static void complain_of_lines(const struct reader *reader) {
         reader->sink->complain(reader->name, 0, message);
 }
 
-/* Reads more behind what is in the buffer, which is dropped when it is too long for a line. False:
- * there is no more. */
+/* Reads more behind the buffer's text, which is dropped if too long for a line. False: no more. */
 static bool reader_fill(struct reader *reader) {
     size_t rest = reader->end - reader->begin;
     if (rest > LOGS_LINE_MAX) {

@@ -103,8 +103,7 @@ void log_line_free(struct log_line *line);
 /* Finds a level by its name, which may be NULL. */
 bool log_line_level(const char *name, enum gps_level *level);
 
-/* Whether a text, which may be NULL, is a time of a log. Of two times, the later is the greater
- * text. */
+/* Whether a text, or NULL, is a time of a log. Of two times, the later is the greater text. */
 #define LOG_TIME_BYTES sizeof("2026-11-21T02:34:05.123456Z")
 bool log_line_is_time(const char *text);
 

@@ -507,8 +507,7 @@ static bool logs_are_files(const char *file, const struct gps_config *config) {
            is_no_directory(&check, "event_log", config->options.event_log);
 }
 
-/* Only a program knows where a relative path starts, and what %p and %c are: such paths are not
- * checked. */
+/* Only a program knows where a relative path starts, and what %p and %c are: no such is checked. */
 static void check_log(struct check *check, const char *key, const char *log) {
     size_t length = strcspn(log, "%");
     while (length > 0 && log[length - 1] != '/')

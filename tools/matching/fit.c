@@ -1,7 +1,6 @@
 /*
  * An importer may ask for what was exported, or for less. So an allocation fits one of its size on
- * the same GPU, or one that is less than twice as large; and of several of one size the n-th fits
- * the n-th.
+ * the same GPU, or of less than twice that; of several of one size the n-th fits the n-th.
  */
 #include "fit.h"
 

@@ -161,8 +161,7 @@ static bool write_rules(const char *path, const struct fit_rules *rules, const c
     return file && output_close(file, path);
 }
 
-/* Runs both with the rules, and puts frame_waits behind the lines that the exporter's has besides,
- * which are malloc'ed. */
+/* Runs both with the rules, and puts frame_waits behind the exporter's own lines, malloc'ed. */
 static int pair_measure_waits(const struct pair *pair, const char *directory,
                               const struct fit_rules *rules, char **more) {
     TOOL_TEMP char *config = tool_format("%s/rules", directory);

@@ -48,8 +48,7 @@ struct report_fail {
     int status;          /* 0: nothing fails it */
 };
 
-/* Parses the values of --fail-on, --error-exitcode and --level, which may be NULL. False: stderr
- * says why. */
+/* Parses --fail-on, --error-exitcode and --level, which may be NULL. False: stderr says why. */
 bool report_fail_parse(struct report_fail *fail, const char *kind, const char *status,
                        const char *level);
 /* Whether a level, the value of an option or of a variable, leaves out what counts; stderr says so

@@ -104,8 +104,7 @@ static void set_module(json_t *location, const struct log_frame *frame) {
     set_logical(location, name, NULL, "module");
 }
 
-/* The user's innermost line; where that is not known, the function or the module; where these are
- * not, the program. */
+/* The user's innermost line; where unknown, the function or the module; or else the program. */
 static json_t *finding_location(const struct log_line *line, struct symbols *symbols) {
     const struct log_stack *stack = aggregate_stack(line);
     const struct symbol_place *place = user_frame_place(stack, symbols);

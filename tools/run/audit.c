@@ -118,8 +118,7 @@ static bool member_join(struct member *member) {
     return gps_lease_take(&member->store, &self, NULL, &member->lease) == 0;
 }
 
-/* A failure is not reported here: the command's processes report it. A child does not inherit the
- * membership. */
+/* A failure is the command's processes' to report. A child does not inherit the membership. */
 static void begin_membership(struct member *member) {
     /* a limit on the size of files would otherwise end this process */
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);

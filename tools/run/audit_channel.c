@@ -148,8 +148,7 @@ static void audit_channel_mark(struct gps_channel *memory, size_t taken, uint16_
         memory->begun[i] = as;
 }
 
-/* No process writes into cells that were all read: they can be taken again, unless more were taken
- * meanwhile. */
+/* No process writes into cells that were all read: they can be reused, unless more were taken. */
 static void reuse(struct audit_channel *channel, uint64_t taken) {
     struct gps_channel *memory = channel->memory;
     audit_channel_mark(memory, taken, 0);

@@ -28,8 +28,7 @@ static void add_mount(json_t *mounts, const char *from, const char *to, const ch
                                             access, "bind", "nosuid", "nodev"));
 }
 
-/* Mounts the configuration that is in force for this user. Where there is none, programs read the
- * image's own. */
+/* Mounts the configuration in force for this user. Without one, programs read the image's own. */
 static bool add_configuration(json_t *mounts) {
     struct gps_config config;
     if (gps_config_load(&config, tool_error_in, NULL) != 0)

@@ -6,8 +6,7 @@
  * SIGHUP come to this process alone, and are passed on. With COMMAND_ALONE, SIGINT, SIGQUIT,
  * SIGUSR1 and SIGUSR2 are passed on, too, if a process sent them. SIGPIPE is ignored until the end.
  *
- * With COMMAND_AND_DESCENDANTS a message names, a second after a Ctrl-C, those that go on all the
- * same.
+ * With COMMAND_AND_DESCENDANTS a message names, a second after a Ctrl-C, those that go on.
  */
 #pragma once
 

@@ -2,8 +2,7 @@
  * driver_answer.h - asks a driver in a child, for its version and its GPUs.
  *
  * A driver in a bad state can crash or hang its caller, even beyond a signal's reach. So the child
- * has none of our descriptors but one pipe. After the time-out it is killed and, if it does not
- * die, left behind.
+ * has only one pipe of ours. After the time-out it is killed and, if it does not die, left behind.
  */
 #pragma once
 

@@ -28,8 +28,7 @@ static void environment_error(void *arg, const char *file, unsigned line, const 
     tool_error_in(NULL, ours ? "--mode" : file, line, message);
 }
 
-/* Checks what the command will read: first the file of --config, so that errors have its name as
- * given. */
+/* Checks what the command will read: first --config's file, so errors have its name as given. */
 static bool check_configuration(const char *file, const char *mode) {
     struct gps_config config;
     if (file) {

@@ -16,9 +16,8 @@ void launch_set(const char *variable, const char *value);
 /* Sets the configuration that the command line names. False: stderr says why not. */
 bool launch_config(const char *file);
 
-/* Checks the configuration with all variables that are set by then, and sets LD_PRELOAD. `config`
- * and `mode` are options of the command line, or NULL. False: stderr says why, and nothing must
- * run. */
+/* Checks the configuration with all variables set by then, and sets LD_PRELOAD. `config` and `mode`
+ * are options, or NULL. False: stderr says why, and nothing must run. */
 bool launch_prepare(const char *config, const char *mode, enum runtime runtime,
                     const char *command);
 

@@ -1,6 +1,5 @@
 /*
- * preload.c - finds the library and the program, and judges whether the one can be preloaded into
- * the other.
+ * preload.c - finds the library and the program, and judges whether it can be preloaded there.
  */
 #include "preload.h"
 

@@ -1,6 +1,5 @@
 /*
- * preload.h - finds the library and the program, and judges whether the one can be preloaded into
- * the other.
+ * preload.h - finds the library and the program, and judges whether it can be preloaded there.
  *
  * The dynamic loader reads LD_PRELOAD, and only for programs that use it and are not privileged. So
  * a statically linked, setuid or foreign program runs, but never loads the library.

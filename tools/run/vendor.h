@@ -20,9 +20,8 @@ bool vendor_find(const char *option, enum runtime *runtime);
 /* A program that is linked with one says so. Others, as an interpreter, load theirs when they run:
  * then it is what the machine has. */
 
-/* What --runtime says (NULL: it was not given), or what the command needs (NULL: there is none), or
- * what the machine has: CUDA where that cannot be told. False: the option names none, and stderr
- * says so. */
+/* What --runtime says (NULL: not given), or the command needs (NULL: none), or the machine has:
+ * CUDA where that is unknown. False: the option names none, and stderr says so. */
 bool runtime_choose(const char *option, const char *command, enum runtime *runtime);
 
 #define RUNTIME_OPTION                                                                             \

@@ -1,12 +1,10 @@
 /*
- * watched.h - what `audit` and `explain` have watched: the numbers of processes and calls, and the
- * processes that were not.
+ * watched.h - what `audit` and `explain` watched: numbers of processes and calls, and who was not.
  *
- * Each process counts itself and its calls in the audit's channel (call_counter.h). A
- * descendant that has loaded libcuda, but not the library, is found by its maps: they are read when
- * a process has opened the libcuda that this process would load, and now and then. A process is not
- * named if its maps were not read as a whole, as where the process ended or executed another
- * program meanwhile.
+ * Each process counts itself and its calls in the audit's channel (call_counter.h). A descendant
+ * that has loaded libcuda, but not the library, is found by its maps: they are read when a process
+ * has opened the libcuda that this process would load, and now and then. A process is not named if
+ * its maps were not read whole, as when it ended or executed another program.
  */
 #pragma once
 
@@ -43,7 +41,6 @@ char *watched_text(const struct watched *watched, uint64_t reported);
 void watched_tell_silent(const struct watched *watched);
 
 /* Whether a process used CUDA, calls were seen, and all such processes were watched. Else stderr
- * names those that were not, and what to do. `verb` is the one that watches, `status` the command's
- * exit status. */
+ * names the others, and what to do. `verb` is the one that watches, `status` the command's. */
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
                  const char *command, int status);

@@ -1,8 +1,7 @@
 /*
  * selftest.c - the steps of a self-test, and their report.
  *
- * A step is a table of what its actors do and must be answered, so that a sentence can say where it
- * went wrong.
+ * A step is a table of what its actors do and must be answered, so a sentence can say what failed.
  */
 #include "selftest.h"
 

@@ -40,9 +40,8 @@ int actor_run(enum runtime runtime);
 
 /* --- dialogue.c: starts actors, and has them speak the lines of a step in their order --- */
 
-/* A line of a step. `says` NULL: the actor is told to end, and is not waited for. In `says`, "$" is
- * the handle that was exported last. `answer`: NULL stands for "0"; of `export` only the code
- * counts. */
+/* A line of a step. `says` NULL: the actor is told to end, and not awaited. In `says`, "$" is the
+ * last exported handle. `answer`: NULL stands for "0"; of `export` only the code counts. */
 struct dialogue_line {
     const char *actor, *says, *answer;
 };

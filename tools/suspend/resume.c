@@ -53,8 +53,7 @@ static bool bring_back(struct target *target, const struct targets_how *how, boo
 
 /* --- one process --- */
 
-/* For --take-again: whether another tool has restored the process. A driver without checkpoints is
- * not called. */
+/* For --take-again: whether another tool has restored it. Calls no driver without checkpoints. */
 static bool is_restored(const struct target *target) {
     enum checkpoint_state state;
     if (checkpoint_open() || checkpoint_state(target->pid, &state) != 0 || state == CHECKPOINT_RUNS)

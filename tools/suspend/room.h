@@ -14,8 +14,7 @@
 /* Takes the lock, and finds as much free memory as the process needs. False: the reason was
  * printed. */
 bool room_take(struct target *target, const struct targets_how *how);
-/* The process was not restored after all: gives the lock back. When it runs, its lock ends by
- * itself. */
+/* The process was not restored: gives the lock back. When it runs, its lock ends by itself. */
 void room_give(struct target *target, const struct targets_how *how);
 /* Takes the lock of main memory: one process at a time counts it, and then uses it. False: the
  * reason was printed. */

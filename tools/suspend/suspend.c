@@ -90,8 +90,7 @@ static bool runs(const struct target *target) {
 
 /* --- one process --- */
 
-/* To spare: for memory that is not counted, and for the pinned memory through which the copy
- * goes. */
+/* To spare: for memory that is not counted, and for the pinned memory that the copy takes. */
 enum { MARGIN = 64 /* a 64th */, STAGES = 128 << 20 };
 
 static bool target_has_main_memory(const struct target *target) {
@@ -182,8 +181,7 @@ static bool take_off(struct target *target, uint64_t timeout, bool alone) {
     return true;
 }
 
-/* Whether the process is suspended: its memory is evicted, and the driver has it, which --let-go
- * leaves out. */
+/* Whether it is suspended: its memory is evicted, and the driver has it, which --let-go omits. */
 static bool is_done(const struct target *target, bool alone) {
     enum checkpoint_state state;
     return target->answer.state == GPS_ANSWER_GONE &&

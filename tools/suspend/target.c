@@ -180,8 +180,7 @@ static bool targets_parse(const struct tool_args *args, struct targets_how *how)
     return false;
 }
 
-/* Whether the pid is still the process's: the driver takes a pid, which may be another one's by
- * now. */
+/* Whether the pid is still the process's: the driver takes a pid, which may be another's by now. */
 static bool has_pid(const struct target *target) {
     if (!target->pid)
         tool_error("%s was not %s: it runs in another pid namespace, and /proc here does not show "

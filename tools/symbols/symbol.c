@@ -225,8 +225,7 @@ static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die
     place->directory = directory;
 }
 
-/* The innermost function is the last one. Those that were inlined are places, and the one around
- * them. */
+/* The innermost function is the last one. Inlined ones are places, and the one around them. */
 static void add_functions(struct symbol *symbol, Dwarf_Die *unit,
                           const struct functions *functions) {
     const char *directory = symbol->places[0].directory;

@@ -49,8 +49,7 @@ const struct symbol_place *user_frame_place(const struct log_stack *stack,
     return innermost;
 }
 
-/* The program's entry, and the functions of libc that call main; these have no name when libc is
- * stripped. */
+/* The program's entry, and libc's functions that call main, which a stripped libc does not name. */
 static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
     const char *function = symbol_find(symbols, frame)->places[0].function;
     if (frame->function)

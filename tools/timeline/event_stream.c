@@ -1,5 +1,4 @@
-/* event_stream.c - `gpushare events`: prints the events of all processes, one line each, as they
- * come. */
+/* event_stream.c - `gpushare events`: prints all processes' events, one line each, as they come. */
 #include <time.h>
 
 #include "cli/tool.h"

@@ -7,8 +7,7 @@
  * textfile collector reads it) and OpenMetrics 1.0. All metrics are gauges. Each has the label
  * `directory`, so that the files of several users and namespaces can stand side by side.
  *
- * The new file is written beside the old one, and then replaces it. A reader sees one of them
- * whole.
+ * The new file is written beside the old one, then replaces it. A reader sees one of them whole.
  */
 #include <sys/stat.h>
 
@@ -22,9 +21,8 @@ enum { OPTION_OUTPUT };
 #define LABELS_MAX  5
 #define METRICS_MAX 5
 
-/* Metrics that have the same labels. Each element of an array has them; with `inner`, an object in
- * that element, or each element of an array in it, to whose members those of the outer one are
- * added. */
+/* Metrics of the same labels. Each element of an array has them; with `inner`, an object in it, or
+ * each element of an array in it, to whose members the outer ones are added. */
 static const struct family {
     const char *array, *inner;         /* "frames.readers": a member of a member */
     const char *labels[LABELS_MAX][2]; /* name and member */
