@@ -59,6 +59,5 @@ static inline bool gps_place_is_allocated(struct gps_place at) {
 }
 /* Where a free or a close takes any address of the memory: where that begins. */
 bool gps_address_is_inside(uint64_t address, uint64_t *base);
-/* The address that the driver gets in place of the program's: behind the end of memory of a rule,
- * one without memory. */
+/* The address for the driver: behind the end of a rule's memory, one without memory. */
 uint64_t gps_address_for_driver(uint64_t address);

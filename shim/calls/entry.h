@@ -34,8 +34,7 @@ static inline bool gps_entry_enter(bool (*slowly)(void), struct gps_counted_call
            gps_entry_enter_slowly(slowly, call);
 }
 
-/* The driver has refused a call, perhaps because the process began to end meanwhile: then this does
- * not return either. */
+/* The driver has refused a call. If the process began to end meanwhile, this does not return. */
 void gps_entry_refused(int code);
 
 /* The runtime has answered that it is not initialized: it knows that it fails in a forked child. */

@@ -27,8 +27,7 @@ typedef void gps_graph_walk_fn(uint64_t graph, struct gps_graph_walk *walk);
 /* `exec` is ready to be launched, and does what the graph says. */
 void gps_graph_made(uint64_t exec, uint64_t graph, gps_graph_walk_fn *walk);
 
-/* A node uses this address: `use` lacks the memory. True: that memory is new in the list, and its
- * last entry. In a scope. */
+/* A node uses this address: `use` lacks the memory. True: it is the list's new last. In a scope. */
 bool gps_graph_found(struct gps_graph_uses *uses, const struct gps_graph_use *use);
 
 /* Whether memory begins there where other memory ends, which begins at *before: the address may be

@@ -127,8 +127,7 @@ bool gps_memory_export_denied(uint64_t pointer, int *code) {
 
 /* --- where a free takes any address of the memory --- */
 
-/* Frees an import: as with the driver that closes the program's open, but it must not close a
- * rule's. */
+/* Frees an import: as with the driver, that closes the program's open, but never a rule's. */
 static int free_import(uint64_t pointer, uint64_t base) {
     struct gps_import import;
     gps_diagnose_pointer(GPS_ASK_FREED, pointer, GPS_INVALID_VALUE);
@@ -194,8 +193,7 @@ static int free_private(const struct gps_alloc *alloc, const struct gps_release 
     return code;
 }
 
-/* Whether the driver decides: in a capture the free is a graph's, or not allowed, and the default
- * stream needs a context. */
+/* Whether the driver decides: in a capture, which may forbid the free, or without a context. */
 static bool is_for_driver(const struct gps_release *release) {
     bool captured = false;
     if (!release->ordered)

@@ -10,8 +10,7 @@
 #include "gate/write.h"
 #include "ipc/close_before_free.h"
 
-/* An allocation, as the program asks for it. A front end embeds this struct in its own with the
- * arguments of the call. */
+/* An allocation that the program asks for. A front end embeds it in a struct of the arguments. */
 struct gps_allocation {
     /* The driver's call. With success it sets `pointer`, and the pitch of rows. */
     int (*call)(struct gps_allocation *asked);

@@ -27,8 +27,7 @@ void gps_pools_imported(struct gps_pool made, int descriptor) {
         &(struct gps_vmm_descriptor){.way = GPS_VMM_IMPORTED_FROM, .trace = gps_trace_kept()});
 }
 
-/* Marks the descriptor, so that an importer knows whose pool it is: two processes' pointers can
- * have equal data. */
+/* Marks the descriptor with whose pool it is: two processes' pointers can have equal data. */
 void gps_pools_exported(int descriptor) {
     gps_sharing_note(GPS_SHARING_POOL);
     if (gps_process_audits())

@@ -1,5 +1,4 @@
-/* cuda_context.c - the start of the driver, access between devices, and the end of contexts,
- * modules and libraries. */
+/* cuda_context.c - the driver's start, access between devices, ends of contexts and modules. */
 #include "calls/contexts.h"
 #include "hooks.h"
 #include "launch_layout.h"

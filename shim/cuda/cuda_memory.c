@@ -137,8 +137,7 @@ static void set_writable(void *value) {
         *flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 }
 
-/* The answer is the allocation's, which stays and can be written, while its blocks come and go, and
- * some are read-only. */
+/* The answer is the allocation's, lasting and writable: blocks come and go, or are read-only. */
 static void set_as_pieced(CUpointer_attribute which, void *value, const struct gps_place *at) {
     switch (which) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:

@@ -1,5 +1,4 @@
-/* cuda_stream.c - captures, the end of streams, waits, events that are recorded, and launches on
- * several streams. */
+/* cuda_stream.c - captures, ends of streams, waits, records, and launches on several streams. */
 #include "calls/events.h"
 #include "calls/launches.h"
 #include "hooks.h"

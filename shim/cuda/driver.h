@@ -88,8 +88,7 @@ bool gps_driver_has(const void *address);
 /* Whether libcuda has a symbol of this name. Attaches. */
 bool gps_driver_exports(const char *name);
 
-/* Whether a caller is a library behind us that is called between the program and the driver,
- * too. */
+/* Whether a caller is a library behind us, called between the program and the driver. */
 bool gps_driver_has_behind(const void *caller);
 
 /* The primary context of a device while it is active, else NULL. Never activates one. */

@@ -114,8 +114,7 @@ static struct gps_gate_slot *enter_gate(uint64_t stream, const struct gps_gate_p
     return enter_gate_in_line(stream, here);
 }
 
-/* Whether the write is near no memory of a rule, and passes the gate by the quick way. *slot: NULL
- * without a gate. */
+/* Whether it is near no rule's memory, and passes the gate quickly. *slot: NULL without a gate. */
 static inline __attribute__((always_inline)) bool begins_at_once(const struct gps_write what,
                                                                  const struct gps_gate_pass *here,
                                                                  struct gps_gate_slot **slot) {

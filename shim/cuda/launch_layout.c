@@ -21,8 +21,7 @@ static struct kept {
 } * _Atomic kept;
 GPS_FORGOTTEN(kept);
 
-/* A thread is adding a layout. Another one that comes meanwhile keeps none, and asks the driver
- * again next time. */
+/* A thread is adding a layout. Another one keeps none then, and asks the driver next time. */
 static _Atomic bool adding;
 GPS_FORGOTTEN(adding);
 

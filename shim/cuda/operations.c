@@ -196,8 +196,7 @@ bool gps_operations_rdma(int device) {
            can;
 }
 
-/* Memory is made for GPUDirect RDMA where the device has it: the program could have registered its
- * own with a network card. */
+/* For GPUDirect RDMA where the device has it: a program may register memory with a network card. */
 static CUmemAllocationProp cuda_block_of(int device) {
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,

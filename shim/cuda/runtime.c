@@ -226,8 +226,7 @@ static bool is_permanent(void *arg, const struct gps_module *program) {
     return true;
 }
 
-/* The mark of a module. The program itself and its dependencies stay, so their entries hold without
- * a look-up. */
+/* A module's mark. The program and its dependencies stay: their entries hold without a look-up. */
 static struct gps_module_mark module_mark(uintptr_t address) {
     struct gps_module module;
     if (gps_module_of((const void *)address, &module) && gps_module_each(is_permanent, &module))

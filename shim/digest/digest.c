@@ -35,8 +35,7 @@ enum {
 
 /* Only a result of 0 means that the bytes can be read. EINVAL may mean a page without access, a
  * special mapping (memory of the driver's), or a kernel before 5.14, which does not know the
- * request. ENOMEM may mean a hole or a lack of memory. The driver copies bytes that are not read
- * here. */
+ * request. ENOMEM may mean a hole or a lack of memory. The driver copies bytes not read here. */
 bool gps_digest_readable(const void *bytes, uint64_t size) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t begin = (uintptr_t)bytes / page * page;

@@ -31,8 +31,7 @@ struct gps_digest {
     struct gps_hash first; /* of its first chunk alone */
 };
 
-/* Hashes with this key of GPS_SECRET_BYTES from now on. Called before any hash that is kept, by one
- * thread. */
+/* Hashes with this key of GPS_SECRET_BYTES now. By one thread, before any hash that is kept. */
 void gps_digest_use(const uint8_t *secret);
 /* The key in use. */
 const uint8_t *gps_digest_secret(void);

@@ -34,8 +34,7 @@ int gps_exclusions_add(const struct gps_store *store, struct gps_exclusion *excl
 bool gps_exclusion_is_same(const struct gps_exclusion *a, const struct gps_exclusion *b);
 /* The times of an allocation after this row of it, if they were `before` until then. */
 uint64_t gps_exclusion_times_after(uint64_t before, const struct gps_exclusion *row);
-/* The times of the allocation; those of the argument need not be set. 0 also if the file cannot be
- * read. */
+/* The allocation's times; the argument's need not be set. 0 also for an unreadable file. */
 uint64_t gps_exclusions_times(const struct gps_store *store, const struct gps_exclusion *exclusion);
 /* Calls fn for every valid row. Returns 0 also if there is no file. */
 typedef void gps_exclusion_fn(void *arg, const struct gps_exclusion *exclusion);

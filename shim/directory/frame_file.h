@@ -54,8 +54,7 @@ int gps_frame_file_readers(struct gps_frame_file *file,
 int gps_frame_file_put_slot(struct gps_frame_file *file, unsigned slot,
                             struct gps_frames_slot *what);
 int gps_frame_file_put_writer(struct gps_frame_file *file, struct gps_frames_writer *what);
-/* A reader's: takes a place, and writes it. -EAGAIN: another process is taking one. -EUSERS: none
- * is left. */
+/* A reader's: takes a place, and writes it. -EAGAIN: another one does. -EUSERS: none is left. */
 int gps_frame_file_join(const struct gps_store *store, struct gps_frame_file *file,
                         struct gps_frames_reader *reader, unsigned *place);
 int gps_frame_file_put_reader(struct gps_frame_file *file, unsigned place,

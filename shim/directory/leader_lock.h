@@ -10,8 +10,7 @@
 
 #include "store.h"
 
-/* A descriptor that holds the lock until it is closed, or -errno. -EAGAIN: another process holds or
- * is releasing it. */
+/* A descriptor that holds the lock until closed, or -errno. -EAGAIN: another has or releases it. */
 int gps_leader_lock_take(const struct gps_store *store);
 
 /* When its holder took the lock (CLOCK_REALTIME, some milliseconds early); 0: none holds it. */

@@ -1,6 +1,5 @@
 /*
- * orders.h - the files by which a process is told to evict shared memory, and answers
- * (gpushare/suspend.h).
+ * orders.h - files by which a process is told to evict memory, and answers (gpushare/suspend.h).
  *
  * They are removed with the process's own file, or by gc after the process was killed. Errors,
  * threads and memory are as in store.h.

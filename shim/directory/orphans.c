@@ -185,8 +185,7 @@ static void sweep_name(struct sweep *sweep, const char *name) {
         sweep->counts->names += remove_if_orphan(sweep, name, gps_name_ownership);
 }
 
-/* Removes sockets of keepers and keys of processes that died before they put them in place, and a
- * damaged key. */
+/* Removes sockets and keys whose makers died before they put them in place, and a damaged key. */
 static void sweep_root(struct sweep *sweep, const char *name) {
     if (strcmp(name, GPS_SECRET) == 0 && gps_secret_damaged(sweep->store))
         sweep->counts->temps += remove_entry(sweep, name);

@@ -124,8 +124,7 @@ static const char *check_header(int fd, const struct gps_owner *who,
     return NULL;
 }
 
-/* Calls fn with the slots of a live process. *status is negative on failure. False: fn returned
- * false. */
+/* Calls fn with a live process's slots. *status is negative on failure. False: fn said so. */
 static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_proc_fn *fn,
                             void *arg, int *status) {
     struct gps_slot few[FEW_SLOTS];

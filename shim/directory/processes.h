@@ -68,7 +68,7 @@ struct gps_user_counts {
     unsigned processes; /* that were looked at */
     unsigned caches;    /* of them: those that only cache the region */
 };
-/* The same for no merged block: users behind GPS_VIA_DIVIDER are not read. */
+/* The same for a region that is no merged block: users behind GPS_VIA_DIVIDER are not read. */
 int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
                          const struct gps_owner *except, struct gps_user *users, unsigned max,
                          struct gps_user_counts *counts);

@@ -14,8 +14,7 @@
 /* A status that is torn three times in a row is damaged, not being written. */
 #define READ_TRIES 3
 
-/* Copies at most a record from a file. *size is the size of the file. Without a name `at` is the
- * open file. */
+/* Copies at most a record from a file. *size is the file's. Without a name `at` is the file. */
 static int region_load(int at, const char *name, struct gps_region_record *bytes, size_t *size,
                        const char **why) {
     struct stat st;

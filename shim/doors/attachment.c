@@ -23,8 +23,7 @@ static bool try_module(void *arg, const struct gps_module *module) {
     return true;
 }
 
-/* Holds a reference: a program may dlclose the object that loaded the library, and our slots must
- * not dangle. */
+/* Holds a reference: a program may dlclose what loaded it, and our slots must not dangle. */
 static void library_pin(const struct gps_module *module) {
     __typeof__(&dlopen) open = GPS_LATE(dlopen);
     if (open)

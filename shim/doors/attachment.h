@@ -1,6 +1,5 @@
 /*
- * attachment.h - the one library of a vendor's that this process uses: found, and its functions
- * looked up.
+ * attachment.h - the one vendor's library that this process uses, and its functions.
  *
  * Never loads it: it attaches to the copy that the program loaded and holds a reference from then
  * on, so that the addresses that we keep stay mapped. There is no lock, because a child that is

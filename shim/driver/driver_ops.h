@@ -174,8 +174,7 @@ struct gps_operations {
     int (*stage_make)(uint64_t size, void **stage);
     int (*stage_end)(void *stage);
     int (*memory)(uint64_t *available, uint64_t *total); /* bytes of the current device */
-    /* The bytes of the current device's pool, in use or not: an allocation of more takes the rest
-     * of the device. */
+    /* The current device's pool, in bytes, used or not: more takes the rest of the device. */
     int (*pool_has)(uint64_t *bytes);
 
     /* Kernels on a stream of ours, ended when they return; GPS_NOT_SUPPORTED: they are not loaded
@@ -213,8 +212,7 @@ struct gps_operations {
     .open_handle = of##_open_handle, .open_handle_as = of##_open_handle_as,                        \
     .close_handle = of##_close_handle, .memory = of##_memory
 
-/* Finds the vendor's driver, and returns its operations. NULL: there is none. It takes the loader's
- * lock. */
+/* Finds the vendor's driver, and returns its operations. NULL: none. Takes the loader's lock. */
 typedef const struct gps_operations *gps_attach_fn(void);
 
 /* Set by the thread that begins the process; constant from then on. */

@@ -26,8 +26,7 @@ static bool find_at(uint64_t base, struct subject *subject) {
     return subject->base != 0;
 }
 
-/* Memory of a token is many blocks, each of which the driver knows by itself, and another token's
- * memory can begin in it. */
+/* A token's memory is many blocks, which the driver knows singly; another token can begin in it. */
 static bool subject_find_import(uint64_t pointer, enum gps_freed_kind kind,
                                 struct subject *subject) {
     struct gps_import import;

@@ -187,8 +187,7 @@ static enum gps_known open_unknown(struct open *open) {
 
 enum { HELD = 8 /* imports of one exporter that are looked at */ };
 
-/* Finds an open import that the exporter has freed: memory that it made in the same place cannot be
- * opened then. */
+/* Finds an open import that the exporter freed: its new memory there cannot be opened then. */
 static bool find_freed(const struct gps_owner *exporter, struct gps_import *held) {
     struct gps_import imports[HELD];
     struct gps_region_record record;

@@ -123,8 +123,7 @@ static struct gps_answer policy_name_finding(const struct gps_question *q) {
                : policy_answer(GPS_FORWARD, finding);
 }
 
-/* Other processes hold the memory. The first answer carries the finding; the one after a wait does
- * not. */
+/* Other processes hold the memory. The first answer has the finding; one after a wait does not. */
 static struct gps_answer free_held(const struct gps_question *q) {
     static const enum gps_verdict verdicts[] = {[GPS_FREE_DEFER] = GPS_DEFER,
                                                 [GPS_FREE_WAIT] = GPS_WAIT,

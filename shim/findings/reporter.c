@@ -270,8 +270,7 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     gps_python_drop(python);
 }
 
-/* Programs that share by a rule do not know of each other, so it is no fault of the one that ends
- * first; the memory stays. */
+/* A rule's programs do not know each other, so ending first is no fault; the memory stays. */
 static bool is_ordinary(const struct gps_export *region, const struct gps_answer *answer) {
     const bool ends =
         answer->finding == GPS_EXIT_WHILE_OPEN && gps_process_config()->options.linger == 0;

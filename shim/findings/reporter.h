@@ -24,8 +24,7 @@ struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
  * it was allocated and exported, or opened; of an import, its exporter. */
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region);
 void gps_report_about_import(struct gps_report *report, const struct gps_import *import);
-/* Adds size, device and context of memory that has ended, and where it was `born` and `ended`, by
- * these words. */
+/* Adds size, device and context of ended memory, and where it was `born` and `ended`. */
 void gps_report_about_freed(struct gps_report *report, const struct gps_freed *freed,
                             const char *born, const char *ended);
 /* Adds device of VMM memory, and where it was made or opened. */
@@ -45,8 +44,7 @@ uint64_t gps_report_variant(const char *kind);
 /* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
 
-/* Completes and writes it. `origin`: the record of another process's region, whose published past
- * is added; or NULL. */
+/* Completes and writes it. `origin`: another process's record, whose past is added; or NULL. */
 void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin);
 static inline void gps_report_send(struct gps_report *report) {
     gps_report_send_with(report, NULL);

@@ -170,7 +170,7 @@ static void frames_tell(struct gps_buffer *buffer, uint64_t to) {
     buffer->told.left_out = sum.left_out;
 }
 
-/* A line's time ends with the next frame, so frames per second are right, or after a second. */
+/* A line's time ends with the next frame, for true frames per second; else after a second. */
 static uint64_t frames_told_end(const struct gps_buffer *buffer, uint64_t now) {
     const uint64_t since = buffer->told.since;
     return now < since + 2 * GPS_SECOND ? now : since + GPS_SECOND;

@@ -107,8 +107,7 @@ bool gps_buffer_equip(struct gps_buffer *buffer);
 bool gps_buffer_follow_stream(struct gps_buffer *buffer, uint64_t stream);
 /* Whether this thread can name the n-th stream that touched it: not another's default stream. */
 bool gps_buffer_can_name(const struct gps_buffer *buffer, unsigned n);
-/* Copies of our stream come after what the program's streams have. False: the driver cannot order
- * them. */
+/* Our stream's copies follow what the program's streams have. False: no order can be had. */
 bool gps_buffer_follow(struct gps_buffer *buffer);
 /* Copies a frame between buffer and slot, and has the driver call `done` after that. */
 bool gps_buffer_copy(struct gps_buffer *buffer, unsigned slot, uint64_t frame,

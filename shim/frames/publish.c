@@ -116,8 +116,7 @@ static bool claim(struct gps_buffer *buffer, unsigned slot) {
     return false;
 }
 
-/* A slot that is the writer's from now on. -1: there is none. EACH: only when no reader lacks its
- * frame. */
+/* A slot that becomes the writer's. -1: none. EACH: only when no reader lacks its frame. */
 static int slot_take_oldest(struct gps_buffer *buffer, bool each, struct gps_frames_reader *late) {
     uint32_t left_out = 0;
     int slot;

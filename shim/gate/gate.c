@@ -171,8 +171,7 @@ void gps_gate_wait(struct gps_gate_pass *pass, uint64_t stream) {
 
 /* --- closing --- */
 
-/* Whether a thread is inside the gate, or in a hooked call. A thread may have left it by longjmp,
- * and have ended since. */
+/* Whether a thread is in the gate, or a hooked call. It may have left by longjmp, and ended. */
 static bool is_any_in(bool call) {
     const unsigned used = atomic_load(&state.used);
     for (unsigned i = 0; i < used; i++) {

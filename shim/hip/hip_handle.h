@@ -14,9 +14,8 @@
 #include "gpushare/region.h"
 
 /* ROCr's handle of the whole allocation, its size, and the exporter's pid. The offset of a pointer
- * inside is not kept, because every handle of an allocation opens the whole of it; nor the
- * exporter's device, which only version 7 writes, and which an importer may lack: device 0 always
- * exists. */
+ * inside is not kept, because every handle opens the whole allocation; nor the exporter's device,
+ * which only version 7 writes, and which an importer may lack: device 0 always exists. */
 void gps_hip_plain_handle(const uint8_t handle[GPS_HANDLE_BYTES], uint8_t plain[GPS_HANDLE_BYTES]);
 
 /* How far inside its allocation the handle's pointer lay. The runtime ignores it. */

@@ -61,8 +61,7 @@ static int hip_ipc_handle_open(const uint8_t *plain, unsigned flags, uint64_t *p
     return to_common(asked, result, HIP_ERROR_INVALID_DEVICE_POINTER);
 }
 
-/* An open that is not made gets the runtime's code for memory that is gone, which it checks after
- * the flags. */
+/* An open not made gets the runtime's code for lost memory, which it checks after the flags. */
 static hipError_t refused(unsigned flags) {
     return flags == gps_ops->open_flags() ? HIP_ERROR_INVALID_DEVICE_POINTER : GPS_INVALID_VALUE;
 }

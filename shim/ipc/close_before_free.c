@@ -119,8 +119,7 @@ static int free_now(const struct freeing *of) {
     return code;
 }
 
-/* CLOSING -> DEFERRED or RESULT, but where a capture forbids frees. A free on a stream waits for
- * nothing. */
+/* CLOSING -> DEFERRED or RESULT, unless a capture forbids frees. A stream's free never waits. */
 static int defer(const struct freeing *of, bool result) {
     struct gps_scope scope;
     const int asked =

@@ -276,8 +276,7 @@ static void free_all_due(enum gps_pin_wait wait) {
     gps_deferred_each(0, wait, deferred_is_due, free_due, NULL);
 }
 
-/* When the next hand-over ends; UINT64_MAX: none is open. A region that another thread has pinned
- * is that thread's. */
+/* When the next hand-over ends; UINT64_MAX: none is open. A pinned region is its thread's. */
 static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
     GPS_LOCKED(&state.lock);

@@ -105,8 +105,7 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     return true;
 }
 
-/* The reservation lets one thread through at a time: of two that export one pointer, the second
- * finds it done. */
+/* The reservation lets one thread through: of two that export a pointer, one finds it done. */
 static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS_HANDLE_BYTES],
                           struct gps_export *region) {
     const struct gps_id id = region ? region->record.id : gps_id_of_handle(handle);

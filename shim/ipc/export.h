@@ -13,8 +13,7 @@
 #include "directory/frame_file.h"
 #include "registry/registry.h"
 
-/* The program got the handle of a pointer from the driver. The first time this publishes the
- * region. Needs no scope. */
+/* The program got a pointer's handle from the driver: publishes the region once. No scope. */
 void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* A rule exports an allocation with its handle as region `name`, which this process has claimed.

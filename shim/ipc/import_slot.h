@@ -19,6 +19,5 @@ bool gps_import_slot_correct(uint64_t pointer);
 /* The intent came to nothing, or another open has a slot. */
 void gps_import_slot_drop(unsigned slot);
 
-/* An import is over, and removed from the registry. This is the last step of its end, because the
- * exporter waits for it. */
+/* An import is over, and not in the registry. The last step of its end: the exporter awaits it. */
 void gps_import_slot_end(const struct gps_import *import, bool with_context);

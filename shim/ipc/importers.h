@@ -10,8 +10,7 @@
 
 /* The number of importers and the first `max` of them, or -errno: they are not known. */
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max);
-/* Whether there is an importer. A region of which that is not known counts as held (in `users` not
- * in audits). */
+/* Whether there is an importer. A region is held if that is unknown (in `users` not in audits). */
 bool gps_importers_any(const struct gps_export *region);
 
 /* The same as gps_importers_of, and in region->users whether there are importers and whether other

@@ -164,8 +164,7 @@ static void wait_for_thread(const struct gps_id *region) {
         code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
 }
 
-/* Waits until no import is stale, nor ENDING of this region. True: an import has ended since there
- * were so many `endings`. */
+/* Waits until no import is stale, nor this region's ENDING. True: one ended since `endings`. */
 static bool wait_for_end(const struct gps_id *region, unsigned endings, uint64_t limit) {
     int code = 0;
     GPS_LOCKED(&state.lock);

@@ -15,8 +15,7 @@
 /* An allocation found no memory. True: it is worth another try. */
 bool gps_reclaim_memory(void);
 
-/* The code of a call that allocates. It is made once more where it found no memory and some was
- * given back. */
+/* The code of a call that allocates, made again if it found no memory and some came back. */
 #define GPS_WITH_RECLAIM(call) GPS_WITH_RECLAIM_IF(true, call)
 #define GPS_WITH_RECLAIM_IF(condition, call)                                                       \
     ({                                                                                             \

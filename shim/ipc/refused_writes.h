@@ -18,6 +18,5 @@ bool gps_refused_past_end(const struct gps_write *write, int *code);
 void gps_refused_read_only(const struct gps_write *write, int code);
 void gps_refused_in_audit(const struct gps_write *write, int code);
 
-/* The driver has refused a copy or fill of these bytes of device memory, in an audit: a report says
- * what is certainly wrong. */
+/* In an audit, the driver refused a copy or fill of these bytes: reports what is surely wrong. */
 void gps_refused_copy(uint64_t address, uint64_t size, int code);

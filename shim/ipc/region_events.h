@@ -11,8 +11,7 @@
 /* A rule has made the region: others may open it, unless its exporter is to free it first. */
 void gps_region_event_created(const struct gps_export *region);
 void gps_region_event_exported(const struct gps_export *region);
-/* The program freed it, and the memory stays: as a result for its first importer, or until the last
- * one has closed it. */
+/* The program freed it, and it stays: a result for its first importer, or until its last closes. */
 void gps_region_event_deferred(const struct gps_export *region, bool result);
 /* A free waited for importers before it was carried out or deferred. */
 void gps_region_event_waited(const struct gps_export *region, uint64_t ns);

@@ -59,8 +59,7 @@ struct gps_token_run {
 /* Finds the run of a token. False: the token is not this process's, or it is over. */
 typedef bool gps_token_find_fn(const struct gps_id *id, struct gps_token_run *run);
 
-/* Inside a gps_scope, after joining the directory, by one thread at a time. 0 or -errno: the thread
- * does not run. */
+/* In a gps_scope, joined, one thread at a time. 0 or -errno: the thread does not run. */
 int gps_token_server_start(gps_token_find_fn *find);
 /* The process ends: the driver is touched no more. */
 void gps_token_server_stop(void);

@@ -24,8 +24,7 @@
 #define TIMEOUT (GPS_SECOND / 10) /* with a stream whose copy has filled a block */
 
 enum { LEGACY = 1 /* the legacy stream: it must not be asked during a capture */ };
-/* Of the time, one part in SHARE is to look; where a look takes long the rests are no longer than
- * LONGEST. */
+/* One part in SHARE of the time is to look; after a long look a rest is LONGEST at most. */
 enum { BACKOFF = 6, SHARE = 10 };
 #define LONGEST (4 * TURN)
 

@@ -120,8 +120,7 @@ void gps_profile_lacking_line(struct gps_text *text) {
     gps_text_str(text, ",\"lacking\":true}\n");
 }
 
-/* Sums up all blocks, or the full ones: their bytes, since when they did not change, and how often
- * they did. */
+/* Sums up all blocks, or the full ones: bytes, since when unchanged, and how often changed. */
 static void add_sums(struct gps_text *text, const struct gps_area *area, bool all, uint64_t began) {
     uint64_t bytes = 0, last = 0, now = gps_clock_monotonic(), changed = 0, rewritten = 0;
     for (unsigned i = 0; i < area->count; i++) {

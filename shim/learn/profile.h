@@ -54,8 +54,7 @@ static inline struct gps_progress *gps_profile_progress(const struct gps_area *a
     return &gps_profile_of(area)->progress[block->at / GPS_MERGE_SMALL];
 }
 
-/* Makes the area of an allocation in the current context, for the call under way. NULL: there is no
- * memory for it. */
+/* Makes an allocation's area in the current context, for the call under way. NULL: no memory. */
 struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, enum gps_profile_kind kind);
 void gps_profile_free(struct gps_area *area);
 

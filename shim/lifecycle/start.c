@@ -146,8 +146,7 @@ bool gps_lifecycle_begin(gps_attach_fn *attach) {
 int __cxa_at_quick_exit(void (*fn)(void *), void *object);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* The first handler of quick_exit runs last: the program's handlers may wait for threads that call
- * the driver. */
+/* quick_exit's first handler runs last: the program's may wait for threads that call the driver. */
 __attribute__((constructor)) static void on_load(void) {
     gps_sink_start();
     gps_channel_start();

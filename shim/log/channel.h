@@ -39,8 +39,7 @@ struct gps_channel {
     _Atomic uint64_t attended; /* when the tool last looked, CLOCK_MONOTONIC */
     char directory[PATH_MAX];  /* of the audit's logs; empty: no line goes here */
     alignas(64) unsigned char counters[GPS_CHANNEL_COUNTERS]; /* process/call_counter.h */
-    /* For the first cell of a line the number of its cells; for each cell that the tool has read,
-     * READ. */
+    /* A line's first cell: the number of its cells; for each that the tool has read, READ. */
     _Atomic uint16_t begun[GPS_CHANNEL_CELLS];
     alignas(64) char bytes[]; /* the cells: a file's name and a 0, the line and its newline, 0 */
 };

@@ -2,9 +2,8 @@
  * format.h - formats one line of the log, as text or as JSON.
  *
  * Pure functions that write to a buffer of the caller's. A report that does not fit loses whole
- * parts, so a JSON line is always valid: first the outermost frames of earlier events, then those
- * of its own stack, then the detail, then other processes. Its keys are those of
- * docs/log.schema.json.
+ * parts, so JSON stays valid: first the outermost frames of earlier events, then those of its own
+ * stack, then the detail, then other processes. Its keys are those of docs/log.schema.json.
  */
 #pragma once
 

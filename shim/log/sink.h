@@ -1,16 +1,15 @@
 /*
  * sink.h - writes a finished line to stderr or to the log file, without harm to the program.
  *
- * A log file is opened for each write (O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC |
- * O_NOCTTY, mode 0600) and closed again, so no descriptor stays open. It is not written through a
- * symbolic link nor into a file or FIFO of another user. stderr is written to only while descriptor
- * 2 is the file that it was at library load, a terminal, or a file opened for writing only: a
- * program that closed it may have a socket or a database there. During a write SIGPIPE and SIGXFSZ
- * are blocked, a signal that the write raised is discarded, and the thread cannot be cancelled.
- * A line for an audit goes to the audit's channel (channel.h), which needs none of this; to its
- * file where the channel is full or the tool does not empty it; and never to stderr while the audit
- * lasts: it is counted as lost then. Safe from any thread after gps_sink_open. No malloc; changes
- * errno.
+ * A log file is opened for each write (O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, mode
+ * 0600) and closed again, so no descriptor stays open. It is not written through a symbolic link
+ * nor into a file or FIFO of another user. stderr is written to only while descriptor 2 is the file
+ * that it was at library load, a terminal, or a file opened for writing only: a program that closed
+ * it may have a socket or a database there. During a write SIGPIPE and SIGXFSZ are blocked, a
+ * signal that the write raised is discarded, and no cancel takes effect. A line for an audit goes
+ * to the audit's channel (channel.h), which needs none of this; to its file where the channel is
+ * full or the tool does not empty it; and never to stderr while the audit lasts: it is counted as
+ * lost then. Safe from any thread after gps_sink_open. No malloc; changes errno.
  */
 #pragma once
 

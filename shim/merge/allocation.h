@@ -35,8 +35,7 @@ int gps_merge_free(uint64_t pointer);
  * stays until the work that is on the stream has ended. False: there is no such allocation, or it
  * cannot be known when that work ends. */
 bool gps_merge_free_ordered(uint64_t pointer, uint64_t stream);
-/* Ends areas that were freed on streams whose work has ended since. True: it ended some. It needs
- * no scope. */
+/* Ends areas freed on streams whose work has ended since. True: it ended some. No scope. */
 enum gps_merge_end {
     GPS_MERGE_AT_ONCE, /* does nothing where another thread has gps_swap_lock */
     GPS_MERGE_IF_ENDED,

@@ -112,8 +112,7 @@ static bool back_sole(void) {
     return !empty;
 }
 
-/* The thread that has gps_swap_lock may wait for a kernel of ours, and that for one that fills the
- * card. */
+/* Who has gps_swap_lock may wait for a kernel of ours, and that for one that fills the card. */
 static int back_all(void) {
     int here, code = GPS_OK;
     if (!gps_swap_lock_within(LOCK_50MS)) {

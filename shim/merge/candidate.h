@@ -35,8 +35,7 @@ struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
 /* Hashes its bytes, with gps_swap_lock. False: it was freed, written, or could not be read. */
 bool gps_candidate_hash(struct gps_candidate *candidate);
 
-/* Offers a frozen block. True: there is an equal shared block already, and the candidate has its
- * memory now. */
+/* Offers a frozen block. True: an equal shared block is there; the candidate has its memory. */
 bool gps_candidate_share(struct gps_candidate *candidate);
 /* Releases the shared block's memory, unless it took the block's place. */
 void gps_candidate_finish(struct gps_candidate *candidate);

@@ -59,8 +59,7 @@ uint64_t gps_created_retained(uint64_t memory);
 typedef int gps_created_range_fn(uint64_t pointer, uint64_t size, const void *arg);
 bool gps_created_unmap(uint64_t pointer, uint64_t size, gps_created_range_fn *unmap,
                        const void *arg, int *code);
-/* `device` alone may read and write the range from now on; -1: it is otherwise. `allow` is the
- * driver's call. */
+/* `device` alone may now access the range; -1: it is otherwise. `allow` is the driver's call. */
 bool gps_created_allow(uint64_t pointer, uint64_t size, int device, gps_created_range_fn *allow,
                        const void *arg, int *code);
 /* The range becomes whole allocations for good. */

@@ -10,8 +10,7 @@ static bool eviction_block_is_merged(const struct gps_block *block) {
 }
 
 /* Whether the block's memory is the process's own to evict. The driver keeps memory that the keeper
- * may have by an offer that it did not answer, and memory of cuMemCreate, whose handles the program
- * has. */
+ * may have by an unanswered offer, and memory of cuMemCreate, whose handles the program has. */
 static bool eviction_block_is_own(const struct gps_area *area, const struct gps_block *block) {
     return !area->created && !area->freed &&
            (block->state == GPS_BLOCK_PRIVATE || block->state == GPS_BLOCK_FROZEN);

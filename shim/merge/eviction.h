@@ -31,8 +31,7 @@ uint64_t gps_eviction_own_bytes(void);
 
 /* For a block of another process's, of whose memory the driver gives no descriptor, while this
  * process runs. The first makes memory of the same bytes, the caller's, with gps_swap_lock; the
- * second maps it in place of the other, within a stall (gate/swap.h). Then the block is as if
- * created here. */
+ * second maps it in place of the other, in a stall (gate/swap.h). Then it is as if created here. */
 int gps_eviction_copy(const struct gps_eviction *block, uint64_t *memory);
 int gps_eviction_replace(const struct gps_eviction *block, uint64_t memory);
 
@@ -55,8 +54,7 @@ struct gps_eviction_own {
     bool evicted;
 };
 
-/* The next block of its own by address that it can evict: not memory of cuMemCreate. False: there
- * is no more. */
+/* The next block of its own by address that it can evict: none of cuMemCreate. False: no more. */
 bool gps_eviction_next_own(struct gps_eviction_own *block);
 /* Evicts the block. Its bytes are lost. */
 int gps_eviction_release_own(uint64_t address);

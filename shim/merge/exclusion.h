@@ -19,6 +19,5 @@
 /* How often a process before this one recorded this allocation: from GPS_EXCLUDED on it is not
  * merged. Inside a gps_scope. */
 uint64_t gps_exclusion_times(const struct gps_area *area);
-/* A call answered 700: reports it and records the allocations, at the first time. Not inside a pass
- * of the gate. */
+/* The first call that answered 700: reports and records the allocations. In no pass of the gate. */
 void gps_exclusion_record(void);

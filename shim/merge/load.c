@@ -83,8 +83,7 @@ static void piece_describe(const struct gps_write *write, const struct gps_area 
     memcpy(piece->key.uuid, area->uuid, GPS_UUID_BYTES);
 }
 
-/* Describes the part of the copy that begins at `to`, and returns its size. 0: the address lies in
- * no area any more. */
+/* Describes the copy's part from `to` on, and returns its size. 0: no area is there any more. */
 static uint64_t piece_cut(const struct gps_write *write, uint64_t to, struct piece *piece) {
     GPS_SCOPE();
     GPS_AREAS_LOCKED();

@@ -95,8 +95,7 @@ static bool is_frozen_for_nothing(const struct gps_block *block) {
     return block->state == GPS_BLOCK_FROZEN && (block->excluded || gps_pause_is_on());
 }
 
-/* Excludes the areas of rules that forbid RDMA, from now on. Returns how many blocks are frozen for
- * nothing. With the lock. */
+/* Excludes areas of rules that forbid RDMA. Returns how many froze for nothing. With the lock. */
 static unsigned exclude_all(void) {
     unsigned frozen = 0;
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
@@ -338,8 +337,7 @@ static bool merger_turn_goes_on(void) {
     return !state.stop && !state.hold && !gps_pause_is_on();
 }
 
-/* Each of these steps goes through all blocks. True: it found something to do. A batch that cannot
- * be swapped now ends it. */
+/* Each step goes through all blocks. True: it found work. A batch not to be swapped now ends it. */
 static bool freeze_quiet(uint64_t only) {
     struct walk walk = {.only = only};
     struct gps_candidate *next;

@@ -32,8 +32,7 @@ void gps_merger_run(uint64_t serial);
 bool gps_merger_reclaim(void);
 
 /* The process is suspended: the thread gives up what it has prepared, and does nothing more until
- * gps_merger_go_on. False: it still works after `timeout` ns. Call gps_merger_go_on in either
- * case. */
+ * gps_merger_go_on. False: it still works after `timeout` ns. Call that in either case. */
 bool gps_merger_hold(uint64_t timeout);
 void gps_merger_go_on(void);
 

@@ -2,8 +2,7 @@
  * call_counter.h - counts the calls that were seen, for `gpushare audit`.
  *
  * With mode = audit, a process counts itself in the audit's channel (log/channel.h) at its first
- * call, and adds to a row: so a killed process is counted, and its end is missing. Any thread, no
- * lock.
+ * call, and adds to a row: so a killed process counts, without its end. Any thread, no lock.
  */
 #pragma once
 

@@ -70,6 +70,5 @@ enum gps_python_kind { GPS_PYTHON_NONE, GPS_PYTHON_UNKNOWN, GPS_PYTHON_KNOWN };
 /* The releases of GPS_PYTHON_KNOWN, for a sentence. */
 #define GPS_PYTHONS_KNOWN "final releases from 3.8 to 3.15, free-threaded ones up to 3.13"
 
-/* The kind of interpreter that the module is; fills in a known one. No lock, no allocation; keeps
- * errno. */
+/* The module's kind of interpreter; fills in a known one. No lock, no allocation; keeps errno. */
 enum gps_python_kind gps_python_in(const struct gps_module *module, struct gps_python *python);

@@ -57,8 +57,7 @@ static uint32_t growth_of(const uint8_t *table, size_t size, size_t at, bool *no
     return kind >= ONE_LINE && kind < NO_COLUMNS ? kind - ONE_LINE : 0;
 }
 
-/* The first byte of an entry, and only that, has its highest bit set; the lowest three say how many
- * instructions it is for. */
+/* Only an entry's first byte has its highest bit set; the lowest three count its instructions. */
 static uint32_t line_of_locations(const uint8_t *table, size_t size, uint32_t line,
                                   uint32_t offset) {
     uint32_t end = 0;

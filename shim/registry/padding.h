@@ -35,8 +35,7 @@ static inline bool gps_padding_reached(uint64_t address, uint64_t size) {
 /* Memory that a rule has given, and the registry has; `extent` bytes are mapped there. The padding
  * counts as long as the registry has that memory. */
 void gps_padding_add(uint64_t pointer, uint64_t size, uint64_t extent);
-/* The program frees the memory: returns the bytes mapped there, with which a free that fails adds
- * the padding again. */
+/* The memory is freed: returns the bytes mapped there, with which a failed free adds it again. */
 uint64_t gps_padding_drop(uint64_t pointer, uint64_t size);
 static inline uint64_t gps_padding_remove(uint64_t pointer, uint64_t size) {
     return gps_padding_any() ? gps_padding_drop(pointer, size) : size;

@@ -4,7 +4,7 @@
  * driver's alone, and not in them.
  *
  * As in vmm_books.h, what a call makes is recorded after success, and what it ends is taken before
- * it, and added again if it fails. Any thread; no scope. A forked child finds them empty.
+ * the call, and added again if it fails. Any thread; no scope. A forked child finds them empty.
  */
 #pragma once
 
@@ -45,8 +45,7 @@ bool gps_pool_find(uint64_t pool, struct gps_pool *found);
 /* True: the pointer was imported before, and is counted. */
 bool gps_pool_pointer_add(const struct gps_pool_pointer *pointer);
 void gps_pool_pointer_exported(uint64_t pointer, const struct gps_id *id, uint32_t trace);
-/* The slot by which other processes see an imported pointer. False: it is not in the books, or has
- * a slot. */
+/* The slot by which others see an imported pointer. False: it is not in the books, or has one. */
 bool gps_pool_pointer_set_slot(uint64_t pointer, const struct gps_id *id, unsigned slot);
 /* Whether a pointer that is alive was exported under this name. It looks at all of them. */
 bool gps_pool_pointer_has(const struct gps_id *id);

@@ -5,10 +5,9 @@
  *
  * The driver can give the handle of a freed region again, and a record is found by the hash of its
  * handle. So a thread that makes a record, or removes a tombstone's, reserves its id first; another
- * thread with the same id waits for the end of the reservation, which takes as long as some files
- * of the directory. No lock is held meanwhile. A reservation lies on its thread's stack. All
- * signals must be blocked from the reservation to its end, because a signal handler must not leave
- * by longjmp.
+ * thread with that id waits for the end of the reservation, which takes as long as some files. No
+ * lock is held meanwhile. A reservation lies on its thread's stack. All signals must be blocked
+ * from the reservation to its end, because a signal handler must not leave by longjmp.
  *
  * The newest 1,024 tombstones are kept, or fewer, as the caller says, in memory and by id: no
  * record has to be read to know one. Nothing is allocated.

@@ -55,8 +55,7 @@ bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc);
 /* Gives an allocation its region, once. False: it has one already, or is not there (any more). */
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region);
 
-/* Whether gps_registry_find found lately that the allocation has a region, and it still has. Takes
- * no lock. */
+/* Whether gps_registry_find lately found a region of it, which is there still. Takes no lock. */
 bool gps_registry_is_exported(uint64_t pointer);
 
 /* The other allocations in the same 2 MiB as this pointer, which the driver may place in one block.
@@ -101,8 +100,7 @@ enum gps_export_state {
     GPS_EXPORT_LIVE,
     GPS_EXPORT_CLOSING, /* the program frees it, and a thread finds out what becomes of it */
 
-    /* The region is freed, and in the list of ipc/deferred.h. The thread that pins it there changes
-     * these three. */
+    /* The region is freed, and in ipc/deferred.h's list. Who pins it there changes these three. */
     GPS_EXPORT_DEFERRED, /* it waits until its importers have closed it */
     GPS_EXPORT_RESULT,   /* ready = free: it waits for its first importer */
     GPS_EXPORT_FREEING,  /* the driver frees its memory */
@@ -149,8 +147,7 @@ struct gps_export {
     struct gps_export *work, *same_bucket; /* in the lists of one pin, and of its scan */
 };
 
-/* Whether the region becomes a result at its free, or at the end of its process: a rule with ready
- * = free made it. */
+/* Whether it becomes a result at its free or process's end: a rule with ready = free made it. */
 static inline bool gps_export_becomes_result(const struct gps_export *region) {
     return region->rule && region->rule->ready == GPS_READY_FREE;
 }
@@ -288,8 +285,7 @@ bool gps_registry_take_import_of(uint64_t context, uint32_t era, struct gps_impo
 /* Notes that the files of an open import are watched, so that it may be cached when it is closed.
  * False: it is closed already. */
 bool gps_registry_watch(const struct gps_import *import, int record_file, int owner_file);
-/* A file has changed (-1: every file): its imports are stale, and ENDING if they were cached. True:
- * an import is ENDING now. */
+/* A file (-1: each) has changed: its imports are stale; cached ones ENDING. True: one is ENDING. */
 bool gps_registry_outdate(int file);
 /* The same for all imports that are cached in other contexts than this one (0: in all). */
 bool gps_registry_expire(uint64_t context);

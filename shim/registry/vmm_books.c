@@ -1,8 +1,7 @@
 /*
  * Memory lives while the program has a reference to it or a mapping of it. Then its bytes count,
- * and its handle finds it, unless the driver has given the same number again. A call under way pins
- * the object: if that ends meanwhile it is not counted and not found, and comes back if the call
- * fails.
+ * and its handle finds it, unless its number was given again. A call under way pins the object: if
+ * that ends meanwhile it is not counted and not found, and comes back if the call fails.
  */
 #include "vmm_books.h"
 
@@ -151,8 +150,7 @@ static void settle(struct memory *memory) {
         gps_slab_put(&books.memory_slab, memory);
 }
 
-/* Memory whose number the driver gave again has no references: its last release was not seen, or is
- * under way. */
+/* Memory of a number given again has no references: its release was unseen, or is under way. */
 static void vmm_memory_replace(struct memory *before) {
     if (!before)
         return;

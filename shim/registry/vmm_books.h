@@ -111,8 +111,7 @@ void gps_vmm_unmapped(struct gps_vmm_pending *pending, bool succeeded);
 void gps_vmm_allowed(uint64_t pointer, uint64_t size, unsigned bit, bool reads, bool writes);
 /* Whether mappings fill the range from its first byte to its last. */
 bool gps_vmm_is_filled(uint64_t pointer, uint64_t size);
-/* The mapping around an address, or the next above it; *memory is all zero where it is not in the
- * books. */
+/* The mapping around an address, or the next above; *memory is zero where not in the books. */
 bool gps_vmm_mapping_from(uint64_t address, struct gps_vmm_mapping *mapping,
                           struct gps_vmm_memory *memory);
 

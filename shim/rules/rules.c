@@ -191,8 +191,7 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
     return GPS_DONE;
 }
 
-/* Memory that no rule has taken lies in blocks, so that a suspension can evict it. False: it is the
- * driver's. */
+/* Memory that no rule took lies in blocks, for a suspension to evict. False: the driver's. */
 static bool allocate_in_blocks(struct gps_rule_request *request, uint64_t *pointer) {
     const char *why;
     request->rule = &gps_plain_rule;

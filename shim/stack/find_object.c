@@ -9,8 +9,7 @@
 
 enum { PAGE = 4096 };
 
-/* For a module without .eh_frame_hdr: one with an invalid version, in which the unwinder finds
- * nothing. */
+/* For a module without .eh_frame_hdr: its version is invalid, so the unwinder finds nothing. */
 static const uint32_t no_frames;
 
 static uintptr_t object_segment_place(const struct dl_phdr_info *info, ElfW(Word) type) {

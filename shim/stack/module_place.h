@@ -9,8 +9,7 @@
 
 #include "module.h"
 
-/* The module whose segments contain an address. False: none does (JIT code). Takes 13 ns with
- * libc 2.35 or later. */
+/* The module whose segments have an address. False: none (JIT code). 13 ns since libc 2.35. */
 bool gps_module_of(const void *address, struct gps_module *module);
 
 /* Whether the global scope has the module of an address before this library: the main program, and

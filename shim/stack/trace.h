@@ -47,8 +47,7 @@ uint32_t gps_trace_native(uint32_t trace);
 
 /* The return addresses of a trace, innermost first. Returns their number; they stay valid. */
 unsigned gps_trace_addresses(uint32_t trace, const uintptr_t **addresses);
-/* The frames of a trace, with the modules of the time of the walk. Returns their number, at most
- * `max`. */
+/* A trace's frames, with the modules when it was walked. Returns their number, at most `max`. */
 unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max);
 #define GPS_TRACE_HASH 0xcbf29ce484222325u /* the hash of no frame */
 static inline uint64_t gps_trace_mix(uint64_t hash, uint64_t word) {

@@ -22,8 +22,7 @@ struct work {
     _Atomic int code;          /* the first error of a copy */
 };
 
-/* A thread has two staging buffers: while the driver copies to or from one hand, the thread copies
- * the other. */
+/* A thread's two staging buffers: the driver copies one while the thread copies the other. */
 struct hand {
     void *stage;
     uint64_t stream;

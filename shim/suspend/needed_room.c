@@ -67,8 +67,7 @@ static struct figures figures_ask(uint64_t context) {
     return here;
 }
 
-/* The margin is never more than the free memory: the process must fit into what it had and what was
- * free beside it. */
+/* The margin is never above the free memory: the process fits into its own and what was free. */
 static uint64_t margin(int contexts, const struct figures *here) {
     return MIN(MIN((uint64_t)contexts * CONTEXT, here->total / SHARE_OF_CARD), here->available);
 }

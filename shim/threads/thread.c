@@ -30,8 +30,7 @@ static struct {
     _Atomic int process; /* the process that started them; 0: none, as in a forked child */
 } state __attribute__((section(".data")));
 
-/* Sums up thread-local memory. The linker does not tell how much of it lies on a thread's stack:
- * all of it, at most. */
+/* Sums up thread-local memory, which may all lie on a thread's stack: the linker does not tell. */
 static int add_thread_local(struct dl_phdr_info *info, size_t size, void *arg) {
     size_t *sum = arg;
     (void)size;
@@ -84,8 +83,7 @@ static void *end_at_last(void *unused) {
     return unused;
 }
 
-/* The program's handlers of exit run in the watching thread, so its stack is as large as the
- * program's threads'. */
+/* The program's exit handlers run in the watching thread, so its stack is of the program's size. */
 static void watch_for_end(void) {
     if (state.ours && !atomic_exchange(&state.watched, true) &&
         thread_create(0, end_at_last, NULL) != 0)

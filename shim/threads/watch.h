@@ -90,8 +90,7 @@ struct gps_wait {
     unsigned slot;
 };
 
-/* `name` and `id` stay until the end; with a name id may be NULL. `what`: the directories to watch,
- * of enum gps_watch_what. */
+/* `name` and `id` stay to the end; with a name id may be NULL. `what`: of enum gps_watch_what. */
 void gps_wait_begin(struct gps_wait *wait, enum gps_slot_via whom, const char *name,
                     const struct gps_id *id, uint64_t most, unsigned what);
 /* Sleeps as gps_watch_wait does. */

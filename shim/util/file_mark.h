@@ -15,8 +15,7 @@
 
 /* The mark of the file; one without gets it by this number. 0: it can have none. */
 int gps_file_mark(int descriptor, uint64_t number);
-/* This process has exported the file: other processes see its pid, in their own pid namespace. An
- * earlier exporter stays. */
+/* This process exported the file: others see its pid, in their namespace. An earlier one stays. */
 void gps_file_claim(int descriptor);
 uint32_t gps_file_claimant(int descriptor); /* 0: none that is known here */
 /* Whether the file of the descriptor has this mark, which is not 0. */

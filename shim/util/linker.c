@@ -43,8 +43,7 @@ static bool may_ask(void) {
     return may;
 }
 
-/* The main program's header may be anywhere. An object that the parent was unloading may be
- * unmapped already. */
+/* The program's header may be anywhere. An object that the parent was unloading may be gone. */
 static bool link_map_describe(const struct link_map *map, struct dl_phdr_info *info) {
     ElfW(Ehdr) header;
     *info = (struct dl_phdr_info){.dlpi_addr = map->l_addr, .dlpi_name = map->l_name};

@@ -45,6 +45,5 @@ uint64_t gps_procfs_pid_ns(void);
 /* The inode of the host's own pid namespace; PROC_PID_INIT_INO in the kernel. */
 #define GPS_PROCFS_FIRST_PID_NS UINT64_C(0xEFFFFFFC)
 
-/* Whether a process image of the caller's own pid namespace has certainly ended, even if its lease
- * is locked. */
+/* Whether an image of the caller's pid namespace surely ended, even if its lease is locked. */
 bool gps_procfs_ended(const struct gps_owner *who);

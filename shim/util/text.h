@@ -66,8 +66,7 @@ void gps_text_time(struct gps_text *text, uint64_t realtime_ns); /* 2026-11-21T0
  * get, but a control character (C1, too), one that ends a line or turns the direction of writing,
  * or no valid UTF-8. */
 size_t gps_text_character(const char *string, uint32_t *code);
-/* Adds a foreign string for a terminal: characters that may not get there become '?'. Cuts between
- * characters. */
+/* Adds a foreign string for a terminal: what may not get there becomes '?'. Cuts no character. */
 void gps_text_plain(struct gps_text *text, const char *string);
 /* Adds a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. NULL becomes null. */
 void gps_text_json(struct gps_text *text, const char *string);

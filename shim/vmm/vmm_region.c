@@ -50,7 +50,7 @@ bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], in
 /* --- another keeper --- */
 
 /* Whether the region is still mapped: the program may have freed it meanwhile, and have other
- * memory at its address. No id is used again, so a region there now always was. */
+ * memory at its address. No id is used again, so a region that is there now always was. */
 static bool vmm_region_is_there(const struct gps_mapping *vmm) {
     struct gps_mapping now;
     return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);

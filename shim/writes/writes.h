@@ -1,9 +1,7 @@
 /*
- * writes.h - the modules that look at the copies and fills by which the program writes device
- * memory.
+ * writes.h - the modules that look at the program's copies and fills of device memory.
  *
- * gps_writes_begin, the driver's call, gps_writes_end. No lock is held in between. Any thread;
- * needs no scope.
+ * gps_writes_begin, the driver's call, gps_writes_end. No lock in between. Any thread; no scope.
  */
 #pragma once
 

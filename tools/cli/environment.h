@@ -3,8 +3,7 @@
 
 /* Prints one line for each variable that a user sets and that is no option, aligned. */
 void environment_help(void);
-/* What is wrong with GPUSHARE_DIR or GPUSHARE_NAMESPACE, and what is allowed; malloc'ed. NULL:
- * nothing. */
+/* What GPUSHARE_DIR or GPUSHARE_NAMESPACE has wrong, and what is allowed; malloc'ed, or NULL. */
 char *environment_place(void);
 /* That there is no configuration, and the three places where it is looked for; malloc'ed. */
 char *environment_no_config(void);

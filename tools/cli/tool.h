@@ -3,8 +3,7 @@
  *
  * A verb is one row in GPS_VERBS and one constant struct tool_verb in a file of its name. Its
  * getopt_long tables, its help and its usage errors are made from that struct, so they cannot
- * disagree. A verb never sees argv: it gets the values of its options and its operands, counted and
- * checked.
+ * disagree. A verb never sees argv: it gets its options and operands, counted and checked.
  *
  * The tool is an ordinary program: it uses stdio and malloc, and ends with a message when memory
  * runs out. What nearly every file of it needs of the system comes with this header, so a file that

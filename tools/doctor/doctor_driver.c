@@ -1,6 +1,5 @@
 /*
- * doctor_driver.c - checks that CUDA's driver, or HIP's runtime, answers, and that CUDA's GPUs can
- * be shared.
+ * doctor_driver.c - checks CUDA's driver, or HIP's runtime, and that CUDA's GPUs can be shared.
  */
 
 #include "cli/printable.h"

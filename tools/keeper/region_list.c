@@ -389,8 +389,7 @@ int region_list_reclaim(struct region_list *list) {
     return status;
 }
 
-/* Drops the region if no process has it, else retires it: holders may be suspended. The counts are
- * new. */
+/* Drops a region that no process has, else retires it: holders may be suspended. Counts are new. */
 static void keeper_region_end(struct region_list *list, struct keeper_region *region) {
     if (!region->creator_holds && region->users == 0)
         region_list_drop(list, region);

@@ -51,8 +51,7 @@ struct report_fail {
 /* Parses --fail-on, --error-exitcode and --level, which may be NULL. False: stderr says why. */
 bool report_fail_parse(struct report_fail *fail, const char *kind, const char *status,
                        const char *level);
-/* Whether a level, the value of an option or of a variable, leaves out what counts; stderr says so
- * then. */
+/* Whether a level, of an option or a variable, leaves out what counts; stderr says so then. */
 bool report_fail_misses(const struct report_fail *fail, const char *setting, const char *text);
 /* The exit status that a finding makes that is not suppressed; 0: there is none. */
 int report_fail_status(const struct report_fail *fail, const struct report *report);

@@ -1,6 +1,5 @@
 /*
- * suspend.c - `gpushare suspend`: takes processes off the GPU, and leaves their memory in main
- * memory.
+ * suspend.c - `gpushare suspend`: takes processes off the GPU, their memory to main memory.
  *
  * The process first evicts the memory that it shares (shim/suspend); then the driver checkpoints
  * it. A step that fails undoes those before it. From the lock on signals wait, so that Ctrl-C

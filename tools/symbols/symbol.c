@@ -1,8 +1,7 @@
 /*
  * Each module has a Dwfl of its own: addresses are those in the file, and so those of two modules
  * overlap. The line table says where an address is, the innermost inlined call where that was
- * called from, and so on outwards. Without debug information there is the symbol table, and without
- * that nothing.
+ * called from, and so on outwards. Without debug information there is the symbol table, or nothing.
  */
 #include "symbol.h"
 

@@ -1,5 +1,4 @@
-/* timeline.c - `gpushare timeline`: makes a page, or a file for Perfetto, of the logs of many
- * processes. */
+/* timeline.c - `gpushare timeline`: makes a page, or a file for Perfetto, of many logs. */
 #include "timeline.h"
 
 #include "cli/output.h"
