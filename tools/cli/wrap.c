@@ -29,8 +29,8 @@ static size_t columns_of(uint32_t code) {
         {0xffe0, 0xffe6, 2},   {0x1f300, 0x1f64f, 2}, {0x1f680, 0x1f6ff, 2}, {0x1f900, 0x1f9ff, 2},
         {0x20000, 0x3fffd, 2},
     };
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
-        if (code >= ranges[i].first && code <= ranges[i].last)
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && code >= ranges[i].first; i++)
+        if (code <= ranges[i].last)
             return ranges[i].columns;
     return 1;
 }
