@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "inifile.h"
-#include "option.h"
+#include "key.h"
 #include "rule.h"
 #include "util/nearest.h"
 #include "util/text.h"

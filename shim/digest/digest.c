@@ -71,7 +71,7 @@ static struct gps_hash plain(const void *bytes, uint64_t length) {
  * loaded, which is slow in a virtual machine. */
 struct gps_hash gps_digest_chunk(const void *bytes) {
 #ifdef __x86_64__
-    if (gps_has_avx2())
+    if (gps_processor_has_avx2())
         return gps_digest_chunk_avx2(bytes, GPS_DIGEST_CHUNK, gps_digest_secret());
 #endif
     return plain(bytes, GPS_DIGEST_CHUNK);

@@ -19,7 +19,7 @@ static bool processor_ask_avx2(void) {
     return are_registers_saved() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
 
-bool gps_has_avx2(void) {
+bool gps_processor_has_avx2(void) {
     enum { NOT_ASKED, NO, YES };
     static _Atomic int answer;
     if (answer == NOT_ASKED)
@@ -27,7 +27,7 @@ bool gps_has_avx2(void) {
     return answer == YES;
 }
 #else
-bool gps_has_avx2(void) {
+bool gps_processor_has_avx2(void) {
     return false;
 }
 #endif

@@ -14,4 +14,4 @@ static inline void gps_processor_pause(void) {
 
 /* Whether the processor has AVX2; false on other processors than x86-64. Executes cpuid only at the
  * first call, because that is slow in a virtual machine. */
-bool gps_has_avx2(void);
+bool gps_processor_has_avx2(void);

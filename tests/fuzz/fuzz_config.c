@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "config/option.h"
+#include "config/key.h"
 
 static void on_error(void *arg, const char *file, unsigned line, const char *message) {
     unsigned *errors = arg;

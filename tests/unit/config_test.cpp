@@ -1,7 +1,7 @@
 #include <dirent.h>
 
 extern "C" {
-#include "config/option.h"
+#include "config/key.h"
 }
 #include "skip.hpp"
 

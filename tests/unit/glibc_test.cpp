@@ -23,7 +23,7 @@ TEST(ErrorText, OfEveryNumberIsATextAndNeverAnothersText) {
 
 #ifdef __x86_64__
 TEST(Processor, HasWhatTheCompilerSeesToo) {
-    EXPECT_EQ(gps_has_avx2(), __builtin_cpu_supports("avx2") != 0);
+    EXPECT_EQ(gps_processor_has_avx2(), __builtin_cpu_supports("avx2") != 0);
 }
 #endif
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "config/option.h"
+#include "config/key.h"
 #include "directory/record.h"
 #include "tool.h"
 #include "util/nearest.h"

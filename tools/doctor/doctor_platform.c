@@ -5,7 +5,7 @@
 #include "cli/environment.h"
 #include "cli/tool.h"
 #include "config/config.h"
-#include "config/option.h"
+#include "config/key.h"
 #include "doctor.h"
 #include "util/procfs.h"
 

@@ -5,7 +5,7 @@
 #include "cli/term.h"
 #include "cli/tool.h"
 #include "cli/wrap.h"
-#include "config/option.h"
+#include "config/key.h"
 #include "config/rule.h"
 #include "config/value.h"
 #include "frame_words.h"

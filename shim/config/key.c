@@ -1,10 +1,10 @@
 /*
- * option.c - the table of the keys of gpushare.conf, made from options.def.
+ * key.c - the table of the keys of gpushare.conf, made from options.def.
  *
  * A type is two functions: text to field, field to text. Adding a key is a row in options.def and a
  * field in config.h; nothing else knows the keys by name.
  */
-#include "option.h"
+#include "key.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * option.h - the table of the keys of gpushare.conf, made from options.def.
+ * key.h - the table of the keys of gpushare.conf, made from options.def.
  *
  * A key has a default, a check and a field in struct gps_options or gps_rule. Constant data and
  * pure functions, safe from any thread.
