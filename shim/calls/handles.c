@@ -63,7 +63,7 @@ static bool open_again(const struct gps_import *import, const uint8_t handle[GPS
     return false;
 }
 
-/* A token is not the driver's. One that answers 201 may have taken the handle for our own. */
+/* A token is not the driver's: a driver that answers 201 may have taken it for our own. */
 static int handle_ask_driver(const struct gps_opening *opening,
                              const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
                              uint64_t *pointer, gps_open_handle_fn *open) {

@@ -10,7 +10,7 @@
 
 #include "gpushare/region.h"
 
-/* These and the functions below write output only on success. The driver gets an output of NULL. */
+/* These and the functions below write output only on success. A NULL output goes to the driver. */
 typedef int gps_get_handle_fn(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer);
 typedef int gps_open_handle_fn(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
                                uint64_t *pointer);

@@ -32,8 +32,9 @@ struct gps_rows {
 int gps_memory_allocate(struct gps_allocation *asked);
 
 /* Whether the program asks for the handle of memory that it has freed; *code is the answer then.
- * The driver would give it while other processes hold the memory. Memory to be handed over at an
- * end of a process or context is still used by a thread that goes on: as before. */
+ * The driver would give it while other processes hold the memory. Memory that the end of the
+ * process or of a context was to hand over is still in use by a thread that goes on: it is as
+ * before. */
 bool gps_memory_export_denied(uint64_t pointer, int *code);
 
 /* The program frees `pointer` with the driver's `release`. Returns the code for the program. */
@@ -53,6 +54,7 @@ void gps_memory_attributes(uint64_t address);
  * just then, and the driver is to be asked again. */
 bool gps_memory_was_swapped(uint64_t address);
 /* The program sets SYNC_MEMOPS of pieced memory, for other hardware, or asks for P2P_TOKENS, which
- * sets it. A merge rule's allocation `all` gets memory and keeps it. A driver refuses SYNC_MEMOPS
- * for mapped memory (801; H200, driver 580, 2026-11-23), so it is noted here. */
+ * sets it. `all` is the allocation, which gets memory and keeps it if a merge rule took it. A
+ * driver refuses SYNC_MEMOPS for mapped memory (801; H200, driver 580, 2026-11-23), so it is noted
+ * here. */
 int gps_memory_sync(const struct gps_write *all, bool synced);

@@ -71,7 +71,8 @@ static bool compare_shm(void *arg, const struct gps_proc *proc) {
     return shms->other.pid == 0;
 }
 
-/* True: the directory's processes tell if they have one /dev/shm; a diagnosis was added if not. */
+/* True: the processes in the directory say whether they have the same /dev/shm, and a diagnosis was
+ * added if they do not. */
 static bool check_shm_of_processes(struct doctor *doctor) {
     struct shms shms = {0};
     gps_proc_each(&doctor->store, compare_shm, &shms);

@@ -407,7 +407,8 @@ static int selected_line(const struct screen *screen) {
     return at;
 }
 
-/* Selects the next row in a direction, at first a visible one, and scrolls to it, or at all. */
+/* Selects the next row in a direction, at first a visible one, and scrolls to it. Where there is
+ * none, it scrolls. */
 static void move_selection(struct screen *screen, int step) {
     const int count = (int)screen->body.count, was = selected_line(screen);
     int at = was >= 0 ? was + step : screen->scroll;
