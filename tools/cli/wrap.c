@@ -39,6 +39,9 @@ static size_t columns_of(uint32_t code) {
 static size_t wrap_next_character(const char *text, size_t *columns) {
     uint32_t code = 0;
     size_t length = text[0] == '\033' ? strcspn(text, "m") : 0;
+    *columns = 1;
+    if (text[0] >= ' ' && text[0] <= '~') /* nearly all of what is printed */
+        return 1;
     if (length > 0) {
         *columns = 0;
         return length + (text[length] != 0);
