@@ -193,7 +193,7 @@ static bool drain_all(const _Atomic bool *stop) {
     return answer == GPS_STREAMS_IDLE && gps_gate_stall();
 }
 
-static bool hold(const _Atomic bool *stop) {
+static bool stall_try(const _Atomic bool *stop) {
     if (!drain_slow(stop) || !gps_swap_lock_within(LOCK_2MS))
         return false;
     const bool idle = !*stop && drain_all(stop);
@@ -229,7 +229,7 @@ bool gps_stall_begin(const _Atomic bool *stop) {
     state.begun = gps_clock_monotonic();
     state.empty = 0;
     state.patience = state.patience ? state.patience : EMPTY_500US;
-    if (gps_streams_any_capturing() || gps_gate_is_refused() || !hold(stop)) {
+    if (gps_streams_any_capturing() || gps_gate_is_refused() || !stall_try(stop)) {
         stall_fail();
         return false;
     }

@@ -47,6 +47,11 @@ static void deferred_insert(struct gps_export *region) {
     __atomic_fetch_add(&gps_deferred_count, 1, __ATOMIC_SEQ_CST);
 }
 
+static void pin(struct gps_export *region) {
+    state.pins += !region->pinner;
+    region->pinner = pthread_self();
+}
+
 static void unpin(struct gps_export *region) {
     if (!region->pinner)
         return;
@@ -93,8 +98,7 @@ void gps_deferred_add(struct gps_export *region) {
 void gps_deferred_add_pinned(struct gps_export *region) {
     GPS_LOCKED(&state.lock);
     deferred_insert(region);
-    region->pinner = pthread_self();
-    state.pins++;
+    pin(region);
 }
 
 void gps_deferred_remove(struct gps_export *region) {
@@ -176,8 +180,7 @@ static struct gps_export *deferred_pin(uint64_t context) {
         if (region->state == GPS_EXPORT_CLOSING || is_pinned_by_another(region) ||
             (context && region->context != context))
             continue;
-        state.pins += !region->pinner;
-        region->pinner = pthread_self();
+        pin(region);
         region->work = work;
         work = region;
     }
