@@ -38,12 +38,13 @@ static size_t columns_of(uint32_t code) {
 /* The bytes of the next character, or of a sequence that switches colours, and the columns. */
 static size_t wrap_next_character(const char *text, size_t *columns) {
     uint32_t code = 0;
-    size_t length = text[0] == '\033' ? strcspn(text, "m") : 0;
+    size_t length;
     *columns = 1;
     if (text[0] >= ' ' && text[0] <= '~') /* nearly all of what is printed */
         return 1;
-    if (length > 0) {
+    if (text[0] == '\033') {
         *columns = 0;
+        length = strcspn(text, "m");
         return length + (text[length] != 0);
     }
     length = gps_text_character(text, &code);

@@ -51,9 +51,8 @@ static bool merge_order_process(const struct view *view, const struct gps_owner 
     const int status = gps_paused_set(&view->store, owner, off);
     if (status < 0)
         return tool_error("cannot tell %s: %s", name.text, strerror(-status));
-    if (!merge_order_await(owner, off)) {
+    if (!merge_order_await(owner, off))
         return tool_error("%s has not answered; it will follow when it does", name.text);
-    }
     printf(off ? "Merging is off in %s. What is merged stays merged.\n" : "Merging is on in %s.\n",
            name.text);
     return true;

@@ -332,7 +332,7 @@ static int learn_tell(struct learn *learn, const char *path) {
     tell_created(profiles);
     profiles_rules(learn->output, &learn->profiles);
     fflush(stdout);
-    next_tell("Next", learn->command, path);
+    command_tell_next("Next", learn->command, path);
     return status;
 }
 

@@ -190,8 +190,8 @@ static int pair_up(const struct pair *pair, const char *directory, FILE *out, co
     const int again = frames ? pair_measure_waits(pair, directory, &rules, &more) : 0;
     fit_print(out, &rules, more);
     fit_free(&rules);
-    next_tell("Next", pair->first, path);
-    next_tell(" and", pair->second, path);
+    command_tell_next("Next", pair->first, path);
+    command_tell_next(" and", pair->second, path);
     return status ? status : again;
 }
 

@@ -23,9 +23,8 @@ static ssize_t count_logs(const struct audit_logs *logs) {
 static bool use(struct audit_logs *logs, const char *directory) {
     if (mkdir(directory, 0700) != 0 && errno != EEXIST)
         return tool_error("cannot make '%s': %s", directory, strerror(errno));
-    if (!realpath(directory, logs->path) || access(directory, R_OK | W_OK | X_OK) != 0) {
+    if (!realpath(directory, logs->path) || access(directory, R_OK | W_OK | X_OK) != 0)
         return tool_error("cannot use '%s': %s", directory, strerror(errno));
-    }
     if (count_logs(logs) > 0)
         return tool_error("'%s' has logs already; give a new or an empty directory", directory);
     return true;

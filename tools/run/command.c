@@ -367,7 +367,7 @@ static void put_word(const char *word) {
     putc('\'', stderr);
 }
 
-void next_tell(const char *before, char **command, const char *path) {
+void command_tell_next(const char *before, char **command, const char *path) {
     const bool file = path && strcmp(path, "-") != 0;
     fprintf(stderr, "%s%s: gpushare run -c", before, file ? "" : ", with the rules in a file");
     put_word(file ? path : "FILE");

@@ -49,4 +49,4 @@ bool own_pid_needed(void);
 
 /* Prints on stderr the command with these rules: "Next: gpushare run -c FILE -- CMD". `path` NULL
  * or "-": they were printed, and are in no file yet. */
-void next_tell(const char *before, char **command, const char *path);
+void command_tell_next(const char *before, char **command, const char *path);

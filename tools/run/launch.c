@@ -59,11 +59,10 @@ static bool preload(enum runtime runtime) {
     if (!preload_library(runtime, library))
         return tool_error("%s not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
                           vendors[runtime].library, library);
-    if (!preload_can_name(library)) {
+    if (!preload_can_name(library))
         return tool_error("LD_PRELOAD cannot hold '%s', for it has a blank or a colon; set "
                           "GPUSHARE_LIBRARY to a symbolic link without",
                           library);
-    }
     const char *existing = tool_or(getenv("LD_PRELOAD"), "");
     TOOL_TEMP char *value = tool_format("%s%s%s", library, *existing ? ":" : "", existing);
     if (!listed(library, existing))

@@ -541,10 +541,9 @@ static bool screen_enter(void) {
     setlocale(LC_CTYPE, "");
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return tool_error("needs a terminal for input and output; without one use --once");
-    if (!kind || kind[0] == 0 || strcmp(kind, "dumb") == 0) {
+    if (!kind || kind[0] == 0 || strcmp(kind, "dumb") == 0)
         return tool_error("TERM is %s, a terminal without a screen; set it, or use --once",
                           kind && kind[0] != 0 ? kind : "not set");
-    }
     if (!newterm(NULL, stdout, stdin))
         return tool_error(
             "the terminal '%s' (TERM) is not described in this system's terminfo; install "

@@ -95,9 +95,8 @@ static bool top_parse(const struct tool_args *args, struct usage_order *order, u
         return tool_error(
             "--delay '%s' is no time; allowed: 0.1 to 3600 seconds, or 500ms, 2s, 1min ...",
             seconds);
-    if (args->values[OPTION_JSON] && !args->values[OPTION_ONCE]) {
+    if (args->values[OPTION_JSON] && !args->values[OPTION_ONCE])
         return tool_error("--json needs --once");
-    }
     return true;
 }
 
