@@ -1,6 +1,6 @@
 /*
  * timed.c - how long each function of shim/merge/load.c takes, what it calls included: the object
- * is compiled with -finstrument-functions for a library that tests/gpu/loads.py preloads.
+ * is compiled with -finstrument-functions for a library that tests/gpu/replicas_loads.py preloads.
  *
  * At the end of a process with TIMED_LOADS=FOLDER the file FOLDER/PID has a line for each function:
  * its offset in the library, how often it was called, and nanoseconds.
